@@ -12,7 +12,9 @@
 //! | [`base`] | ids, errors, codecs, limits, cursors, clocks, web addresses: no I/O | |
 //! | [`disk`] | files and folders that outlive a power cut, and the room on a disk | |
 //! | [`page`] | HTML, XPath over it, typed values out of it: bytes in memory, usable alone | |
+//! | [`content`] | the main content of a page as Markdown or text: bytes in memory, usable alone | page (its tree) |
 //! | `feeds` | sitemaps and feeds, from bytes to the URLs that they announce: no I/O | base, page (HTML's names) |
+//! | `crawl` | what a crawl makes of a page: links, doubles, traps; bytes in memory: no I/O | base, page |
 //! | [`store`] | redb behind organizations: the writer thread, indexes, change records, migrations | base, disk |
 //! | [`blob`] | stored pages, kept once by their content | disk |
 //! | [`secrets`] | the box's keys, what is sealed with them, links that carry their own permission | base, disk |

@@ -79,6 +79,16 @@ impl Web {
         Web::asked(move |request| answer(request.uri().path())).await
     }
 
+    /// The same for each host, as requests name it, and path with its query.
+    pub async fn open_hosts(answer: impl Fn(&str, &str) -> Option<Answer> + Send + Sync + 'static) -> Web {
+        Web::asked(move |request| {
+            let host = request.headers().get(http::header::HOST).and_then(|host| host.to_str().ok());
+            let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+            answer(host.unwrap_or_default(), target)
+        })
+        .await
+    }
+
     /// The same for a site that looks at its visitors: `answer` sees the whole head.
     pub async fn asked(answer: impl Fn(&Request<Incoming>) -> Option<Answer> + Send + Sync + 'static) -> Web {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");

@@ -66,7 +66,7 @@ fn is_json(content_type: Option<&str>) -> bool {
 }
 
 /// Whether a body of this media type is read as a page. Servers that name none mostly send HTML.
-fn is_document(content_type: Option<&str>) -> bool {
+pub fn is_document(content_type: Option<&str>) -> bool {
     let Some(content_type) = content_type else { return true };
     let media = media_type(content_type);
     media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")

@@ -20,6 +20,7 @@ mod feed;
 mod held;
 mod held_rows;
 mod history;
+mod main_content;
 mod open;
 mod pages;
 mod remove;
@@ -116,6 +117,13 @@ pub static FEATURE: Feature = Feature {
         Route::get("/api/v1/extraction/history", "getExtractionHistory", &Handler::new(compare::history))
             .about("What the results of a URL said one after the other, oldest first.")
             .fails(&[Code::NotFound]),
+        Route::get(
+            "/api/v1/extraction/results/by-id/{id}/content",
+            "getResultContent",
+            &Handler::new(main_content::get_content),
+        )
+        .about("The main content of a result's page, as Markdown, text or clean HTML.")
+        .fails(&[Code::NotFound, Code::PayloadTooLarge, Code::RateLimited]),
         Route::delete("/api/v1/extraction/results/by-id/{id}", "deleteResult", &Handler::new(remove::delete_one))
             .about("Deletes a result, and its page unless another result names it. Search and SQL follow within seconds.")
             .fails(&[Code::NotFound]),

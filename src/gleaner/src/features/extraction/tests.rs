@@ -3,6 +3,7 @@
 mod follow;
 
 mod again;
+mod main_content;
 mod schemas;
 mod trials;
 

@@ -1,12 +1,16 @@
 //! Inputs: where URLs come in by themselves. Somebody sends them ([`ingest`]), or the box looks for them.
 //!
-//! [`wire`]: what an input may be; [`patterns`]: which URLs are meant; [`token`]: a webhook's token and signatures;
+//! [`wire`] and, of crawls, [`crawl_wire`]: what an input may be; [`patterns`]: which URLs are meant; [`token`]: a webhook's token and signatures;
 //! [`rows`] and [`runs`]: what is stored; [`changes`]: what the log of events is told. Of those that the box looks at itself:
 //! [`service`]: the rules of ticks and runs; [`run`]: one step of a run, which asks for a document, has it read ([`read`])
-//! and registered ([`register`]); [`task`]: who does all that, in turns over the organizations.
+//! and registered ([`register`]); [`crawl`]: one step of a walk through a site, whose rows are in [`crawl_rows`]; [`task`]: who
+//! does all that, in turns over the organizations.
 
 mod changes;
 mod config;
+mod crawl;
+mod crawl_rows;
+mod crawl_wire;
 mod ingest;
 mod patterns;
 mod read;
@@ -35,6 +39,7 @@ use base::audit::Action;
 use base::ids::{InputId, OrgId};
 use base::page::{Page, PageRequest};
 use base::{Code, Error, Result};
+use crawl_rows::{CRAWL_RUNS, CRAWLS, CrawlV1, FRONTIERS};
 use fetch::{AddressGuard, Politeness};
 use futures::future::BoxFuture;
 use rows::{INPUTS, InputKind, InputV1, MESSAGES, WEBHOOK_DAY};
@@ -46,12 +51,13 @@ use server::permit::{IntegrationsRead, IntegrationsWrite, Quota};
 use server::task::{Signals, TaskSpec};
 use server::{
     Accepted, Body, Created, Etag, Handler, IfMatch, Need, NoContent, Org, OrgContext, Path, Query, Route,
+    apart_if,
 };
 use state::{Runner, RunnerParts};
 use std::time::Duration;
 use store::{Event, OrgRead, OrgWrite};
 use token::Token;
-use wire::{CheckedInput, InputUpdate, InputView, NewInput, RunView};
+use wire::{CheckedInput, InputUpdate, InputView, NewInput, RunView, Within};
 
 /// Inputs of one organization.
 const INPUTS_PER_ORG_MAX: usize = 1_000;
@@ -63,11 +69,28 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 
 pub static FEATURE: Feature = Feature {
     name: "inputs",
-    uses: &["billing", "events", "jobs", "providers", "schedules", "urls"],
+    uses: &["billing", "events", "extraction", "jobs", "providers", "schedules", "urls"],
     sections: &[SectionSpec::of::<InputsConfig>()],
     events: changes::EVENTS,
     open: Some(open),
-    tables: &[&INPUTS, &WEBHOOK_DAY, &MESSAGES, &RUNS, &DOCUMENTS, &INPUT_URLS, &GONE],
+    tables: &[
+        &INPUTS,
+        &WEBHOOK_DAY,
+        &MESSAGES,
+        &RUNS,
+        &DOCUMENTS,
+        &INPUT_URLS,
+        &GONE,
+        &CRAWLS,
+        &CRAWL_RUNS,
+        &FRONTIERS,
+        &crawl_rows::FRONTIER_TERMS,
+        &crawl_rows::CRAWL_PAGES,
+        &crawl_rows::CRAWL_SHAPES,
+        &crawl_rows::CRAWL_CONTENTS,
+        &crawl_rows::CRAWL_SEEN,
+        &crawl_rows::FRONTIERS_GONE,
+    ],
     routes: &[
         Route::get("/api/v1/inputs", "listInputs", &Handler::new(list))
             .about("The organization's inputs, newest first."),
@@ -84,7 +107,7 @@ pub static FEATURE: Feature = Feature {
             .about("Removes an input; its URLs, their jobs and results stay. A webhook's token ends.")
             .fails(&[Code::NotFound]),
         Route::post("/api/v1/inputs/{id}/run", "runInput", &Handler::new(run_now))
-            .about("Runs an input at once: its document is asked for, and its URLs are registered.")
+            .about("Runs an input at once: its document is asked for, or its site is walked, and its URLs are registered.")
             .fails(&[Code::NotFound, Code::Conflict]),
         Route::get("/api/v1/inputs/{id}/runs", "listInputRuns", &Handler::new(list_runs))
             .about("What became of an input's ticks and runs, newest first."),
@@ -130,19 +153,22 @@ pub static FEATURE: Feature = Feature {
 struct InputParts {
     /// How people reach the box, without a slash at the end.
     url: String,
+    /// Pages that a run of a crawl may ask for.
+    pages_max: u32,
 }
 
 /// Opens the slice's part.
 fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
         let url = wiring.url.to_owned();
-        wiring.hang::<InputParts>(InputParts { url });
         let config = wiring.config.section::<InputsConfig>();
+        wiring.hang::<InputParts>(InputParts { url, pages_max: config.max_pages_per_crawl });
         let runner = Runner::new(RunnerParts {
             direct: wiring.part(),
             politeness: wiring.part::<Politeness>().as_ref().clone(),
             guard: wiring.part(),
             submit: wiring.part(),
+            blobs: wiring.part(),
             robots: wiring.config.section::<DispatchConfig>().robots,
             max_documents: config.max_documents_per_run,
             max_urls: config.max_urls_per_run,
@@ -168,12 +194,25 @@ async fn list(
         filter.kind.is_none_or(|kind| row.kind == kind)
             && filter.is_enabled.is_none_or(|is_enabled| row.is_enabled == is_enabled)
     };
-    let rows = org.read(|tx| tx.page(&INPUTS, &page, wanted))?;
-    Ok(Body(rows.map(InputView::from)))
+    let rows = org.read(|tx| {
+        let Page { items, next_cursor } = tx.page(&INPUTS, &page, wanted)?;
+        let items = items.into_iter().map(|row| viewed(tx, row)).collect::<Result<_>>()?;
+        Ok(Page { items, next_cursor })
+    })?;
+    Ok(Body(rows))
+}
+
+fn viewed(tx: &OrgRead<'_>, row: InputV1) -> Result<InputView> {
+    let crawl = crawl_of(tx, &row)?;
+    Ok(InputView::new(row, crawl))
+}
+
+fn crawl_of(tx: &OrgRead<'_>, row: &InputV1) -> Result<Option<CrawlV1>> {
+    if row.kind == InputKind::Crawl { tx.get(&CRAWLS, &row.id) } else { Ok(None) }
 }
 
 async fn get(org: Org<IntegrationsRead>, Path(id): Path<InputId>) -> Result<Body<InputView>> {
-    Ok(Body(org.read(|tx| tx.require(&INPUTS, &id))?.into()))
+    Ok(Body(org.read(|tx| viewed(tx, tx.require(&INPUTS, &id)?))?))
 }
 
 /// Where a webhook's secret is sealed.
@@ -218,8 +257,11 @@ fn from_now(tx: &OrgRead<'_>, row: &mut InputV1, times: Option<&Times>) {
 }
 
 async fn create(org: Org<IntegrationsWrite>, Body(new): Body<NewInput>) -> Result<Created<InputView>> {
-    let guard = org.service::<AddressGuard>();
-    let CheckedInput { mut row, secret, times } = new.checked(&guard, org.store().clock().now())?;
+    let (guard, pages_max) = (org.service::<AddressGuard>(), org.service::<InputParts>().pages_max);
+    let (is_heavy, now) = (new.is_heavy(), org.store().clock().now());
+    let check = move || new.checked(&Within { guard: &guard, now, pages_max });
+    let checked = apart_if(is_heavy, check).await??;
+    let CheckedInput { mut row, secret, times, crawl } = checked;
     let is_webhook = row.kind == InputKind::Webhook;
     let address = sealed(&org, &mut row, secret, is_webhook)?;
     let made = org.write(move |tx| {
@@ -232,10 +274,13 @@ async fn create(org: Org<IntegrationsWrite>, Body(new): Body<NewInput>) -> Resul
         (row.created_at, row.updated_at) = (tx.now(), tx.now());
         from_now(tx, &mut row, times.as_ref());
         tx.insert(&INPUTS, &row.id, &row)?;
+        if let Some(crawl) = &crawl {
+            tx.insert(&CRAWLS, &row.id, crawl)?;
+        }
         tx.audit(Event::new(Action::InputCreated).of(row.id).with("kind", row.kind.name()))?;
-        Ok(row)
+        Ok(InputView::new(row, crawl))
     });
-    Ok(Created(InputView::from(made.await?).with_ingest_url(address)))
+    Ok(Created(made.await?.with_ingest_url(address)))
 }
 
 async fn update(
@@ -244,30 +289,45 @@ async fn update(
     condition: IfMatch,
     Body(update): Body<InputUpdate>,
 ) -> Result<Body<InputView>> {
-    let guard = org.service::<AddressGuard>();
-    let now = org.store().clock().now();
-    let update = update.checked(&guard, now)?;
-    let before = org.read(|tx| tx.require(&INPUTS, &id))?;
+    let (guard, pages_max) = (org.service::<AddressGuard>(), org.service::<InputParts>().pages_max);
+    let (is_heavy, now) = (update.is_heavy(), org.store().clock().now());
+    let check = move || update.checked(&Within { guard: &guard, now, pages_max });
+    let update = apart_if(is_heavy, check).await??;
+    let read = |tx: &OrgRead<'_>| {
+        let row = tx.require(&INPUTS, &id)?;
+        let crawl = crawl_of(tx, &row)?;
+        Ok((row, crawl))
+    };
+    let (before, crawl_before) = org.read(read)?;
     let rotates = update.rotates;
-    let CheckedInput { mut row, secret, times } = update.applied(before.clone(), now)?;
+    let checked = update.applied(before.clone(), crawl_before.clone(), now)?;
+    let CheckedInput { mut row, secret, times, crawl } = checked;
     let address = sealed(&org, &mut row, secret, rotates)?;
     let updated = org.write(move |tx| {
         let present = tx.require(&INPUTS, &id)?;
-        condition.check(&Etag::of(&InputView::from(present.clone()))?)?;
-        if !is_same(&present, &before) {
+        let crawl_now = crawl_of(tx, &present)?;
+        condition.check(&Etag::of(&InputView::new(present.clone(), crawl_now.clone()))?)?;
+        if !is_same(&present, &before) || crawl_now != crawl_before {
             return Err(Error::conflict("The input was changed meanwhile: ask for it and change it again."));
         }
-        if is_same(&row, &present) {
+        let is_walked_alike = crawl == crawl_before;
+        if is_same(&row, &present) && is_walked_alike {
             tx.unaudited("nothing is changed");
-            return Ok(present);
+            return Ok(InputView::new(present, crawl));
         }
         check_workflow(tx, &row, Some(&present))?;
         keep_state(tx, &mut row, &present, times.as_ref());
+        if !is_walked_alike {
+            row.terms = present.terms.wrapping_add(1);
+        }
         tx.put(&INPUTS, &id, &row)?;
+        if let Some(crawl) = &crawl {
+            tx.put(&CRAWLS, &id, crawl)?;
+        }
         tx.audit(Event::new(Action::InputUpdated).of(id))?;
-        Ok(row)
+        Ok(InputView::new(row, crawl))
     });
-    Ok(Body(InputView::from(updated.await?).with_ingest_url(address)))
+    Ok(Body(updated.await?.with_ingest_url(address)))
 }
 
 /// Whether two states of an input have the same terms, whatever its runs have noted in it.
@@ -304,6 +364,7 @@ async fn delete(org: Org<IntegrationsWrite>, Path(id): Path<InputId>) -> Result<
     let deleted = org.write_freeing(move |tx| {
         tx.require(&INPUTS, &id)?;
         tx.delete(&INPUTS, &id)?;
+        crawl::forget(tx, id)?;
         // Its runs and what it remembers may be many; they go behind it.
         tx.put(&GONE, &id, &GoneV1 { at: tx.now() })?;
         tx.audit(Event::new(Action::InputDeleted).of(id))
@@ -329,11 +390,11 @@ async fn run_now(
     let run = org.write(move |tx| {
         let run = service::trigger(tx, id, is_full)?;
         tx.audit(Event::new(Action::InputTriggered).of(id).with("runId", uuid::Uuid::from(run.id)))?;
-        Ok(run)
+        Ok((run, tx.require(&INPUTS, &id)?.kind))
     });
-    let run = run.await?;
+    let (run, kind) = run.await?;
     org.service::<Signals>().wake(task::RUN);
-    Ok(Accepted::new(run.into()))
+    Ok(Accepted::new(RunView::new(run, kind, None)))
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -350,8 +411,17 @@ async fn list_runs(
 ) -> Result<Body<Page<RunView>>> {
     let wanted = |run: &InputRunV1| filter.status.is_none_or(|status| run.status == status);
     let rows = org.read(|tx| {
-        tx.require(&INPUTS, &id)?;
-        tx.page_by(&RUNS, &BY_INPUT, id, &page, wanted)
+        let input = tx.require(&INPUTS, &id)?;
+        let frontier = tx.get(&FRONTIERS, &id)?;
+        let Page { items, next_cursor } = tx.page_by(&RUNS, &BY_INPUT, id, &page, wanted)?;
+        let viewed = |run: InputRunV1| {
+            let is_running = run.status == InputRunStatus::Running;
+            let crawl = tx.get(&CRAWL_RUNS, &run.id)?;
+            let crawl = crawl.map(|crawl| (crawl, frontier.clone().filter(|_| is_running)));
+            Ok(RunView::new(run, input.kind, crawl))
+        };
+        let items = items.into_iter().map(viewed).collect::<Result<_>>()?;
+        Ok(Page { items, next_cursor })
     })?;
-    Ok(Body(rows.map(RunView::from)))
+    Ok(Body(rows))
 }

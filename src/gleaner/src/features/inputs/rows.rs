@@ -21,6 +21,8 @@ base::words! {
         Feed "feed",
         /// A CSV file behind a URL.
         Csv "csv",
+        /// The links of a site.
+        Crawl "crawl",
     }
 }
 

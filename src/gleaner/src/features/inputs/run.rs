@@ -3,13 +3,14 @@
 //! Where a run is stands in memory ([`Walk`]); what it has done stands in its row. After a crash it begins anew: what was
 //! registered by then is known by the mark of the run at the URL, so it is neither counted nor made a job of twice.
 
+use super::crawl;
 use super::read::{ReadDocument, Wanted, plain_note, read};
 use super::register::take_in;
 use super::rows::{INPUTS, InputKind};
 use super::runs::{DOCUMENTS, InputDocumentV1};
 use super::service::{self, Ending};
 use super::state::{Place, Runner, Todo, Walk};
-use super::stepping::Stepping;
+use super::stepping::{Step, Stepping};
 use base::Result;
 use base::digest::sha256;
 use base::ids::InputRunId;
@@ -17,6 +18,7 @@ use base::web::WebUrl;
 use fetch::{Download, FetchRequest, Permit, VisitWait, VisitorKind};
 use http::header::{ACCEPT, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{OrgStore, OrgWrite};
 
@@ -36,14 +38,6 @@ const PAGES_MAX: usize = 10;
 /// What is remembered of a document's validators.
 const VALIDATOR_BYTES_MAX: usize = 1_000;
 
-/// What a step came to.
-pub(super) enum Step {
-    More,
-    /// Not before that much later.
-    Later(Duration),
-    Over,
-}
-
 /// Takes a run one document further.
 pub(super) async fn step(runner: &Runner, own: &OrgStore, id: InputRunId) -> Result<Step> {
     let known = own.read(|tx| {
@@ -52,9 +46,17 @@ pub(super) async fn step(runner: &Runner, own: &OrgStore, id: InputRunId) -> Res
     })?;
     let Some((run, input)) = known else {
         runner.take(id);
-        own.write(move |tx| end_orphan(tx, id)).await?;
+        let submit = Arc::clone(&runner.submit);
+        let ending = own.write(move |tx| {
+            crawl::cancel_pages(tx, &submit, id)?;
+            end_orphan(tx, id)
+        });
+        ending.await?;
         return Ok(Step::Over);
     };
+    if input.kind == InputKind::Crawl {
+        return crawl::step(runner, own, run, input).await;
+    }
     let mut walk = match runner.take(id) {
         Some(walk) => walk,
         None => {

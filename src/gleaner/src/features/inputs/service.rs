@@ -1,6 +1,7 @@
 //! The rules of runs, inside the caller's transaction.
 
 use super::changes;
+use super::crawl_rows::CRAWL_RUNS;
 use super::rows::{INPUTS, InputKind, InputV1};
 use super::runs::{
     BY_INPUT, DOCUMENTS, FoundV1, InputDocumentV1, InputRunStatus, InputRunV1, InputTrigger, OPEN, RUNS,
@@ -112,6 +113,7 @@ fn insert(tx: &OrgWrite<'_>, row: &mut InputV1, run: &InputRunV1) -> Result<()> 
         let over = oldest.rows.iter().filter(|(_, old)| old.status != InputRunStatus::Running).take(2);
         for (id, _) in over {
             tx.delete(&RUNS, id)?;
+            tx.delete(&CRAWL_RUNS, id)?;
             row.runs -= 1;
         }
     }

@@ -5,11 +5,16 @@ use crate::features::jobs::SubmitContext;
 use base::clock::Timestamp;
 use base::ids::{InputRunId, OrgId};
 use base::web::WebUrl;
+use blob::BlobStore;
 use fetch::{AddressGuard, Direct, Politeness};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// How soon it is looked again whether a page of a crawl has come: in the midst of it, and where nothing has come for long.
+const PATIENCE_MIN: Duration = Duration::from_millis(50);
+const PATIENCE_MAX: Duration = Duration::from_secs(1);
 
 /// The runs of a box.
 pub(super) struct Runner {
@@ -17,6 +22,7 @@ pub(super) struct Runner {
     pub politeness: Politeness,
     pub guard: Arc<AddressGuard>,
     pub submit: Arc<SubmitContext>,
+    pub blobs: Arc<BlobStore>,
     pub robots: bool,
     pub max_documents: usize,
     pub max_urls: usize,
@@ -26,6 +32,8 @@ pub(super) struct Runner {
     resting: Mutex<HashMap<InputRunId, Instant>>,
     /// Runs that cannot be read: nothing is tried with them until the box starts anew.
     broken: Mutex<HashSet<InputRunId>>,
+    /// How long it was last waited for the pages of crawls.
+    patience: Mutex<HashMap<InputRunId, Duration>>,
     /// The latest time at which ticks were looked for.
     seen: Mutex<Option<Timestamp>>,
 }
@@ -36,6 +44,7 @@ pub(super) struct RunnerParts {
     pub politeness: Politeness,
     pub guard: Arc<AddressGuard>,
     pub submit: Arc<SubmitContext>,
+    pub blobs: Arc<BlobStore>,
     pub robots: bool,
     pub max_documents: usize,
     pub max_urls: usize,
@@ -43,18 +52,20 @@ pub(super) struct RunnerParts {
 
 impl Runner {
     pub fn new(parts: RunnerParts) -> Runner {
-        let RunnerParts { direct, politeness, guard, submit, robots, max_documents, max_urls } = parts;
+        let RunnerParts { direct, politeness, guard, submit, blobs, robots, max_documents, max_urls } = parts;
         Runner {
             direct,
             politeness,
             guard,
             submit,
+            blobs,
             robots,
             max_documents,
             max_urls,
             walks: Mutex::default(),
             resting: Mutex::default(),
             broken: Mutex::default(),
+            patience: Mutex::default(),
             seen: Mutex::default(),
         }
     }
@@ -81,6 +92,29 @@ impl Runner {
     /// Leaves it alone until the box starts anew.
     pub fn give_up(&self, run: InputRunId) {
         self.broken.lock().insert(run);
+    }
+
+    /// How long it is until the first of those that rest may be taken further.
+    pub fn next_rested(&self) -> Option<Duration> {
+        let soonest = self.resting.lock().values().min().copied()?;
+        Some(soonest.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether it was waited for a crawl's pages as long as it ever is.
+    pub fn is_patient(&self, run: InputRunId) -> bool {
+        self.patience.lock().get(&run).is_some_and(|last| *last >= PATIENCE_MAX)
+    }
+
+    /// Looks in vain at a crawl's pages grow apart; how long to wait for the next one.
+    pub fn patience(&self, run: InputRunId, has_news: bool) -> Duration {
+        let mut patience = self.patience.lock();
+        if has_news {
+            patience.remove(&run);
+            return PATIENCE_MIN;
+        }
+        let next = patience.get(&run).map_or(PATIENCE_MIN, |last| (*last * 2).min(PATIENCE_MAX));
+        patience.insert(run, next);
+        next
     }
 
     /// Those of these runs that may be taken further.

@@ -5,10 +5,19 @@ use super::runs::{InputRunV1, RUNS};
 use super::service;
 use super::state::{Runner, Walk};
 use base::Result;
+use std::time::Duration;
 use store::OrgStore;
 
 /// Notes of one run.
 const NOTES_MAX: usize = 100;
+
+/// What a step came to.
+pub(super) enum Step {
+    More,
+    /// Not before that much later.
+    Later(Duration),
+    Over,
+}
 
 /// A run and its box.
 pub(super) struct Stepping<'s> {

@@ -3,11 +3,14 @@
 //! Runs go in turns over the organizations: one document of one run of each that has any, so many organizations at once. One
 //! with a thousand inputs due does not come before another's one, and a slow site holds one turn of its own organization.
 
+use super::crawl;
+use super::crawl_rows::{CRAWL_RUNS, CRAWL_SEEN, FRONTIERS_GONE};
 use super::rows::{DUE, INPUTS};
-use super::run::{Step, step};
+use super::run::step;
 use super::runs::{BY_INPUT, DOCUMENTS, ENDED, GONE, INPUT_URLS, RUNS, TO_RUN};
 use super::service;
 use super::state::Runner;
+use super::stepping::Step;
 use crate::features::schedules::{entries, next_turn, turns};
 use base::ids::{InputId, InputRunId, OrgId, UrlId};
 use base::{Code, Result};
@@ -162,7 +165,10 @@ pub(super) async fn run_all(context: TaskContext) -> Result<()> {
             steps.push(async move { (org, run, step(&runner, &own, run).await) });
         }
         if steps.is_empty() {
-            return Ok(());
+            // What is due within the next look is waited for here.
+            let Some(pause) = runner.next_rested().filter(|pause| *pause < LOOK_EVERY) else { return Ok(()) };
+            tokio::time::sleep(pause).await;
+            continue;
         }
         let done = tokio::time::timeout(LOOK_EVERY, steps.next()).await;
         let Ok(Some((org, run, done))) = done else { continue };
@@ -201,12 +207,23 @@ pub(super) async fn remove_old(context: TaskContext) -> Result<()> {
         let removed = context.system().write_freeing(move |tx| {
             let step = tx.scan_global(&RUNS, &ENDED, &Seek::start(), Some(before), REMOVED_PER_STEP)?;
             for entry in &step.entries {
-                tx.org(entry.org).delete(&RUNS, &entry.key)?;
+                let own = tx.org(entry.org);
+                own.delete(&RUNS, &entry.key)?;
+                own.delete(&CRAWL_RUNS, &entry.key)?;
             }
             Ok(step.entries.len())
         });
         if removed.await? < REMOVED_PER_STEP {
             break;
+        }
+    }
+    let mut last = None;
+    while let Some(org) = context.system().read(|tx| tx.next_org(FRONTIERS_GONE.name(), last))? {
+        last = Some(org);
+        let own = context.system().org(org);
+        let keys = own.read(|tx| tx.keys(FRONTIERS_GONE.name(), None, REMOVED_PER_STEP))?;
+        for id in keys.iter().filter_map(|key| InputRunId::decode(key)) {
+            while !context.stopping() && !own.write_freeing(move |tx| crawl::remove_some(tx, id)).await? {}
         }
     }
     let mut last = None;
@@ -226,6 +243,7 @@ fn remove_some(tx: &OrgWrite<'_>, id: InputId) -> Result<bool> {
     let runs = tx.readable_by(&RUNS, &BY_INPUT, id, None, None, REMOVED_PER_STEP)?;
     for (run, _) in &runs.rows {
         tx.delete(&RUNS, run)?;
+        tx.delete(&CRAWL_RUNS, run)?;
     }
     let from = tx.place(&(id, UrlId(Uuid::nil())));
     let urls = tx.readable(&INPUT_URLS, Some(&from), REMOVED_PER_STEP)?;
@@ -240,7 +258,13 @@ fn remove_some(tx: &OrgWrite<'_>, id: InputId) -> Result<bool> {
     for key in &documents {
         tx.delete(&DOCUMENTS, key)?;
     }
-    let is_over = runs.rows.is_empty() && urls.is_empty() && documents.is_empty();
+    let from = tx.place(&(id, [0; 16]));
+    let seen = tx.readable(&CRAWL_SEEN, Some(&from), REMOVED_PER_STEP)?;
+    let seen: Vec<_> = seen.rows.into_iter().map(|(key, _)| key).take_while(|key| key.0 == id).collect();
+    for key in &seen {
+        tx.delete(&CRAWL_SEEN, key)?;
+    }
+    let is_over = runs.rows.is_empty() && urls.is_empty() && documents.is_empty() && seen.is_empty();
     if is_over {
         tx.delete(&GONE, &id)?;
     }

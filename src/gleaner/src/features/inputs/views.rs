@@ -21,7 +21,7 @@ static INPUT_TABLE: LazyLock<ConsoleTable<InputV1>> = LazyLock::new(|| {
         "Where URLs come in by themselves.",
         [
             Column::required("id", Kind::Text, "The input's id", |row| text(row.id)),
-            Column::required("kind", Kind::Text, "webhook, sitemap, feed or csv", |row| {
+            Column::required("kind", Kind::Text, "webhook, sitemap, feed, csv or crawl", |row| {
                 text(row.kind.name())
             }),
             Column::required("name", Kind::Text, "What people call it", |row| text(&row.name)),

@@ -1,5 +1,10 @@
 //! Inputs on the wire: what a caller asks for, checked, and what is shown.
 
+use super::crawl_rows::{CrawlRunV1, CrawlV1, FrontierV1};
+use super::crawl_wire::{
+    CheckedCrawl, CrawlRunView, CrawlTerms, CrawlView, DEPTH_MAX, REVISIT_SECS_MAX, RULES_MAX, Rule,
+    START_URLS_MAX,
+};
 use super::patterns::{self, PATTERN_CHARS_MAX, PATTERNS_MAX};
 use super::rows::{InputKind, InputV1};
 use super::runs::{InputRunStatus, InputRunV1, InputTrigger, RunNoteV1};
@@ -49,7 +54,7 @@ macro_rules! with_terms {
             /// It is never shown.
             #[serde(default)]
             pub signing_secret: Option<String>,
-            /// The document of all other kinds, which they must have.
+            /// The document of sitemaps, feeds and CSV files, which they must have.
             #[schemars(length(min = 1, max = URL_BYTES_MAX))]
             #[serde(default)]
             pub url: Option<String>,
@@ -61,7 +66,7 @@ macro_rules! with_terms {
             #[schemars(length(max = PATTERNS_MAX), inner(length(min = 1, max = PATTERN_CHARS_MAX)))]
             #[serde(default)]
             pub exclude: Option<Vec<String>>,
-            /// A sitemap's: whether it may list URLs of other registrable domains; false unless said otherwise.
+            /// A sitemap's or crawl's: whether URLs of other registrable domains are meant, too; false unless said otherwise.
             #[serde(default)]
             pub any_domain: Option<bool>,
             /// When it runs by itself, as of a schedule; only when it is asked for unless said otherwise.
@@ -71,10 +76,30 @@ macro_rules! with_terms {
             /// An IANA name such as `Europe/Berlin`; UTC unless said otherwise.
             #[serde(default)]
             pub timezone: Option<String>,
+            /// A crawl's: where it begins. It must have some.
+            #[schemars(length(min = 1, max = START_URLS_MAX), inner(length(min = 1, max = URL_BYTES_MAX)))]
+            #[serde(default)]
+            pub start_urls: Option<Vec<String>>,
+            /// A crawl's: what is done with links. Without rules every page is kept and its links are followed.
+            #[schemars(length(max = RULES_MAX))]
+            #[serde(default)]
+            pub rules: Option<Vec<Rule>>,
+            /// A crawl's: how many links a page may be away from the start; 5 unless said otherwise.
+            #[schemars(range(max = DEPTH_MAX))]
+            #[serde(default)]
+            pub depth: Option<u16>,
+            /// A crawl's: pages that a run asks for at most; 1,000 unless said otherwise.
+            #[schemars(range(min = 1))]
+            #[serde(default)]
+            pub max_pages: Option<u32>,
+            /// A crawl's: for how long a page that is kept is not asked for again; a week unless said otherwise.
+            #[schemars(range(max = REVISIT_SECS_MAX))]
+            #[serde(default)]
+            pub revisit_after_seconds: Option<u64>,
         }
 
         impl $name {
-            fn terms(&self) -> InputTerms {
+            fn terms(&self) -> InputTerms<CrawlTerms> {
                 InputTerms {
                     name: self.name.clone(),
                     tags: self.tags.clone(),
@@ -89,6 +114,13 @@ macro_rules! with_terms {
                     any_domain: self.any_domain,
                     cron: self.cron.clone(),
                     timezone: self.timezone.clone(),
+                    crawl: CrawlTerms {
+                        start_urls: self.start_urls.clone(),
+                        rules: self.rules.clone(),
+                        depth: self.depth,
+                        max_pages: self.max_pages,
+                        revisit_after_secs: self.revisit_after_seconds,
+                    },
                 }
             }
         }
@@ -125,8 +157,8 @@ pub(super) enum Clearable {
     SigningSecret,
 }
 
-/// What can be said of an input.
-struct InputTerms {
+/// What can be said of an input; of a crawl as it came, or checked.
+struct InputTerms<C> {
     name: Option<String>,
     tags: Option<Vec<String>>,
     page_type: Option<PageType>,
@@ -140,6 +172,15 @@ struct InputTerms {
     any_domain: Option<bool>,
     cron: Option<String>,
     timezone: Option<String>,
+    crawl: C,
+}
+
+/// What an input is made or changed within.
+pub(super) struct Within<'w> {
+    pub guard: &'w AddressGuard,
+    pub now: Timestamp,
+    /// Pages that a run of a crawl may ask for.
+    pub pages_max: u32,
 }
 
 /// A new or changed row, with what must be done beside writing it.
@@ -148,12 +189,23 @@ pub(super) struct CheckedInput {
     /// The signing secret, to be sealed.
     pub secret: Option<Vec<u8>>,
     pub times: Option<Times>,
+    /// What a crawl has beside.
+    pub crawl: Option<CrawlV1>,
 }
 
 impl NewInput {
-    pub fn checked(&self, guard: &AddressGuard, now: Timestamp) -> Result<CheckedInput> {
-        let terms = self.terms().checked(guard, now)?;
-        if self.kind != InputKind::Webhook && self.url.is_none() {
+    /// Whether it is checked apart from the threads that answer: expressions are compiled.
+    pub fn is_heavy(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| !rules.is_empty())
+    }
+
+    pub fn checked(&self, within: &Within<'_>) -> Result<CheckedInput> {
+        let now = within.now;
+        let terms = self.terms();
+        terms.crawl.check_numbers(within.pages_max)?;
+        let terms = terms.checked(within)?;
+        terms.check_kind(self.kind)?;
+        if !matches!(self.kind, InputKind::Webhook | InputKind::Crawl) && self.url.is_none() {
             return Err(Error::invalid("url", format!("is missing; the kind {} has one", self.kind.name())));
         }
         let row = InputV1 {
@@ -163,7 +215,8 @@ impl NewInput {
             tags: Vec::new(),
             page_type: None,
             workflow_id: None,
-            submit_jobs: false,
+            // The pages of a crawl are jobs.
+            submit_jobs: self.kind == InputKind::Crawl,
             is_enabled: true,
             disabled_reason: None,
             token: None,
@@ -184,9 +237,10 @@ impl NewInput {
             created_at: now,
             updated_at: now,
         };
-        let mut checked = terms.applied(row, now)?;
+        let mut checked = terms.applied(row, None, now)?;
         if checked.row.name.is_empty() {
-            let url = checked.row.url.as_deref().and_then(|url| WebUrl::parse(url).ok());
+            let first = checked.crawl.as_ref().and_then(|crawl| crawl.start_urls.first());
+            let url = checked.row.url.as_ref().or(first).and_then(|url| WebUrl::parse(url).ok());
             checked.row.name = url.map_or(self.kind.name().to_owned(), |url| url.host().to_owned());
         }
         Ok(checked)
@@ -194,8 +248,15 @@ impl NewInput {
 }
 
 impl InputUpdate {
+    /// As of a new one.
+    pub fn is_heavy(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| !rules.is_empty())
+    }
+
     /// The same, checked as far as it can be without the row.
-    pub fn checked(self, guard: &AddressGuard, now: Timestamp) -> Result<CheckedUpdate> {
+    pub fn checked(self, within: &Within<'_>) -> Result<CheckedUpdate> {
+        let terms = self.terms();
+        terms.crawl.check_numbers(within.pages_max)?;
         let clears = |field| self.clear.iter().flatten().any(|clear| *clear == field);
         for (field, name, is_given) in [
             (Clearable::PageType, "pageType", self.page_type.is_some()),
@@ -207,7 +268,7 @@ impl InputUpdate {
                 return Err(Error::invalid("clear", format!("names {name}, which is given as well")));
             }
         }
-        let terms = self.terms().checked(guard, now)?;
+        let terms = terms.checked(within)?;
         let rotates = self.rotate_token == Some(true);
         Ok(CheckedUpdate { terms, rotates, clear: self.clear.unwrap_or_default() })
     }
@@ -215,7 +276,7 @@ impl InputUpdate {
 
 /// A change that may be made of any input.
 pub(super) struct CheckedUpdate {
-    terms: InputTerms,
+    terms: InputTerms<CheckedCrawl>,
     /// Whether a webhook gets another token.
     pub rotates: bool,
     clear: Vec<Clearable>,
@@ -223,7 +284,7 @@ pub(super) struct CheckedUpdate {
 
 impl CheckedUpdate {
     /// The row as it is to be.
-    pub fn applied(self, mut row: InputV1, now: Timestamp) -> Result<CheckedInput> {
+    pub fn applied(self, mut row: InputV1, crawl: Option<CrawlV1>, now: Timestamp) -> Result<CheckedInput> {
         let clears = |field| self.clear.contains(&field);
         if self.rotates && row.kind != InputKind::Webhook {
             return Err(not_for("rotateToken", row.kind));
@@ -232,7 +293,8 @@ impl CheckedUpdate {
         row.workflow_id = row.workflow_id.filter(|_| !clears(Clearable::WorkflowId));
         row.cron = row.cron.filter(|_| !clears(Clearable::Cron));
         row.signing_secret = row.signing_secret.filter(|_| !clears(Clearable::SigningSecret));
-        self.terms.applied(row, now)
+        self.terms.check_kind(row.kind)?;
+        self.terms.applied(row, crawl, now)
     }
 }
 
@@ -240,27 +302,10 @@ fn not_for(field: &str, kind: InputKind) -> Error {
     Error::invalid(field, format!("is not for an input of the kind {}", kind.name()))
 }
 
-impl InputTerms {
-    /// Refuses what an input of this kind does not have.
-    fn check_kind(&self, kind: InputKind) -> Result<()> {
-        let is_webhook = kind == InputKind::Webhook;
-        let wrong = [
-            ("signingSecret", self.signing_secret.is_some() && !is_webhook),
-            ("url", self.url.is_some() && is_webhook),
-            ("include", self.include.is_some() && is_webhook),
-            ("exclude", self.exclude.is_some() && is_webhook),
-            ("cron", self.cron.is_some() && is_webhook),
-            ("timezone", self.timezone.is_some() && is_webhook),
-            ("anyDomain", self.any_domain.is_some() && kind != InputKind::Sitemap),
-        ];
-        match wrong.into_iter().find(|(_, is_wrong)| *is_wrong) {
-            Some((field, _)) => Err(not_for(field, kind)),
-            None => Ok(()),
-        }
-    }
-
+impl InputTerms<CrawlTerms> {
     /// The terms as they are kept; what is wrong with one, whatever it is for.
-    fn checked(self, guard: &AddressGuard, now: Timestamp) -> Result<InputTerms> {
+    fn checked(self, within: &Within<'_>) -> Result<InputTerms<CheckedCrawl>> {
+        let Within { guard, now, pages_max } = *within;
         let zone = self.timezone.map(|zone| {
             zone_name(&zone).map(str::to_owned).map_err(|reason| Error::invalid("timezone", reason))
         });
@@ -275,18 +320,45 @@ impl InputTerms {
         Ok(InputTerms {
             name: self.name.map(|name| Name::parse("name", &name)).transpose()?.map(Name::into_string),
             tags: self.tags.map(|tags| labels::tags("tags", tags)).transpose()?,
-            url: self.url.map(|url| document_url(&url, guard)).transpose()?,
+            url: self.url.map(|url| document_url("url", &url, guard)).transpose()?,
             include: self.include.map(|list| patterns::checked("include", list)).transpose()?,
             exclude: self.exclude.map(|list| patterns::checked("exclude", list)).transpose()?,
             cron: cron.transpose()?,
             timezone: zone.transpose()?,
-            ..self
+            crawl: self.crawl.checked(pages_max, |place, url| document_url(place, url, guard))?,
+            page_type: self.page_type,
+            workflow_id: self.workflow_id,
+            submit_jobs: self.submit_jobs,
+            is_enabled: self.is_enabled,
+            signing_secret: self.signing_secret,
+            any_domain: self.any_domain,
         })
+    }
+}
+
+impl InputTerms<CheckedCrawl> {
+    /// Refuses what an input of this kind does not have.
+    fn check_kind(&self, kind: InputKind) -> Result<()> {
+        let (is_webhook, is_crawl) = (kind == InputKind::Webhook, kind == InputKind::Crawl);
+        let wrong = [
+            ("signingSecret", self.signing_secret.is_some() && !is_webhook),
+            ("url", self.url.is_some() && (is_webhook || is_crawl)),
+            ("submitJobs", self.submit_jobs.is_some() && is_crawl),
+            ("include", self.include.is_some() && is_webhook),
+            ("exclude", self.exclude.is_some() && is_webhook),
+            ("cron", self.cron.is_some() && is_webhook),
+            ("timezone", self.timezone.is_some() && is_webhook),
+            ("anyDomain", self.any_domain.is_some() && kind != InputKind::Sitemap && !is_crawl),
+            (self.crawl.first_given().unwrap_or_default(), self.crawl.first_given().is_some() && !is_crawl),
+        ];
+        match wrong.into_iter().find(|(_, is_wrong)| *is_wrong) {
+            Some((field, _)) => Err(not_for(field, kind)),
+            None => Ok(()),
+        }
     }
 
     /// The row with these terms, which were checked. What it refers to is checked when it is written.
-    fn applied(self, mut row: InputV1, now: Timestamp) -> Result<CheckedInput> {
-        self.check_kind(row.kind)?;
+    fn applied(self, mut row: InputV1, crawl: Option<CrawlV1>, now: Timestamp) -> Result<CheckedInput> {
         row.name = self.name.unwrap_or(row.name);
         row.tags = self.tags.unwrap_or(row.tags);
         row.page_type = self.page_type.or(row.page_type);
@@ -305,7 +377,11 @@ impl InputTerms {
             row.disabled_reason = row.disabled_reason.filter(|_| !is_enabled);
         }
         let secret = self.signing_secret.as_deref().map(|text| token::secret("signingSecret", text));
-        Ok(CheckedInput { row, secret: secret.transpose()?, times })
+        let crawl = match row.kind {
+            InputKind::Crawl => Some(self.crawl.applied(crawl, &row.tags)?),
+            _ => None,
+        };
+        Ok(CheckedInput { row, secret: secret.transpose()?, times, crawl })
     }
 }
 
@@ -314,8 +390,8 @@ fn unreadable(unreadable: Unreadable) -> Error {
 }
 
 /// A document that may be asked for as far as its text tells. What a name resolves to is checked when it is connected to.
-fn document_url(text: &str, guard: &AddressGuard) -> Result<String> {
-    let refuse = |reason: String| Error::new(Code::InvalidUrl).message(format!("url: {reason}"));
+fn document_url(place: &str, text: &str, guard: &AddressGuard) -> Result<String> {
+    let refuse = |reason: String| Error::new(Code::InvalidUrl).message(format!("{place}: {reason}"));
     let url = WebUrl::parse(text).map_err(|e| refuse(e.to_string()))?;
     guard.check_literal(&url).map_err(|refused| refuse(refused.to_string()))?;
     Ok(url.as_str().to_owned())
@@ -343,6 +419,9 @@ pub(super) struct InputView {
     include: Vec<String>,
     exclude: Vec<String>,
     any_domain: bool,
+    /// Null where it is no crawl.
+    #[serde(flatten)]
+    crawl: CrawlView,
     cron: Option<String>,
     timezone: String,
     /// The next tick.
@@ -355,9 +434,10 @@ pub(super) struct InputView {
     ingest_url: Option<String>,
 }
 
-impl From<InputV1> for InputView {
-    fn from(row: InputV1) -> InputView {
+impl InputView {
+    pub fn new(row: InputV1, crawl: Option<CrawlV1>) -> InputView {
         InputView {
+            crawl: CrawlView::from(crawl),
             id: row.id,
             kind: row.kind,
             name: row.name,
@@ -382,9 +462,7 @@ impl From<InputV1> for InputView {
             ingest_url: None,
         }
     }
-}
 
-impl InputView {
     pub fn with_ingest_url(mut self, url: Option<String>) -> InputView {
         self.ingest_url = url;
         self
@@ -435,10 +513,22 @@ pub(super) struct RunView {
     jobs_missing: u64,
     batch_id: Option<BatchId>,
     notes: Vec<RunNoteV1>,
+    /// How far a crawl is; null where it is none.
+    crawl: Option<CrawlRunView>,
 }
 
-impl From<InputRunV1> for RunView {
-    fn from(run: InputRunV1) -> RunView {
+impl RunView {
+    /// The run as it stands; of a crawl that goes on its row is not up to date.
+    pub fn new(
+        mut run: InputRunV1,
+        kind: InputKind,
+        crawl: Option<(CrawlRunV1, Option<FrontierV1>)>,
+    ) -> RunView {
+        if let Some((crawl, _)) = crawl.as_ref().filter(|_| run.status == InputRunStatus::Running) {
+            (run.found, run.jobs_created) = (crawl.found.clone(), crawl.asked);
+        }
+        let crawl = crawl.map(|(row, frontier)| CrawlRunView::new(&row, frontier.as_ref()));
+        let crawl = (kind == InputKind::Crawl).then(|| crawl.unwrap_or_default());
         let batch_id = (run.jobs_created > 0).then(|| run.batch());
         let found = run.found;
         RunView {
@@ -475,6 +565,7 @@ impl From<InputRunV1> for RunView {
             jobs_missing: run.jobs_missing,
             batch_id,
             notes: run.notes,
+            crawl,
         }
     }
 }

@@ -29,7 +29,10 @@ pub use dispatch::{DispatchSettings, Dispatcher};
 use queue::runs_max;
 pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV2, OptionsV1};
 pub use run::DispatchParts;
-pub use scheduled::{RunCounts, RunJobs, RunPart, is_under_way, run_counts, submit_part};
+pub use scheduled::{
+    PageJob, RunCounts, RunJobs, RunPart, is_under_way, note_url, open_jobs, run_counts, submit_pages,
+    submit_part,
+};
 pub use submit::{NewOptions, SubmitContext, cancel_job, options, probe};
 pub use view::OptionsView;
 pub use walks::JOB_OUTPUTS;

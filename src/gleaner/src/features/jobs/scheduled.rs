@@ -1,12 +1,14 @@
-//! Jobs of a run, a schedule's or an input's: submitted in parts, and counted.
+//! Jobs of a run, a schedule's or an input's: submitted in parts, and counted. A crawl's are of pages that may not be registered.
 
-use super::batch::{self, BatchSource, of_run};
-use super::rows::{BY_RUN, JobV2, OptionsV1};
+use super::batch::{self, BATCHES, BatchSource, of_run};
+use super::rows::{BY_RUN, JOBS, JobV2, OptionsV1};
 use super::signed_in;
 use super::submit::{SubmitContext, new_job, priced};
+use crate::features::urls::UrlV1;
 use crate::features::{billing, site_sessions, urls, workflows};
-use base::ids::{BatchId, ScheduleId, ScheduleRunId, SiteSessionId, UrlId, WorkflowId};
-use base::terms::JobStatus;
+use base::clock::Timestamp;
+use base::ids::{BatchId, JobId, ScheduleId, ScheduleRunId, SiteSessionId, UrlId, WorkflowId};
+use base::terms::{JobStatus, PageType};
 use base::web::WebUrl;
 use base::{Code, Error, Result};
 use store::{OrgRead, OrgWrite, readable};
@@ -50,6 +52,15 @@ pub struct RunPart {
     pub stopped: Option<Error>,
 }
 
+/// A page that a crawl asks for, registered or not.
+#[derive(Clone, Debug)]
+pub struct PageJob {
+    pub url: WebUrl,
+    /// What it is where the URL's row does not say.
+    pub page_type: Option<PageType>,
+    pub tags: Vec<String>,
+}
+
 /// Writes a job for each of these URLs and reserves its credits, one after the other, until credits or room end. A URL that
 /// can have none keeps no other from its own.
 pub fn submit_part(
@@ -58,11 +69,48 @@ pub fn submit_part(
     run: &RunJobs,
     urls: &[UrlId],
 ) -> Result<RunPart> {
-    let mut part = RunPart::default();
+    submit_each(tx, context, run, urls, |id| registered_job(tx, context, run, *id)).map(|(part, _)| part)
+}
+
+/// The same for pages; gives the job of each in front of where it stopped, none for one that could have none.
+pub fn submit_pages(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    run: &RunJobs,
+    pages: &[PageJob],
+) -> Result<(RunPart, Vec<Option<JobId>>)> {
+    submit_each(tx, context, run, pages, |page| {
+        let found = readable("a URL of a crawl", &page.url, urls::find(tx, &page.url))?;
+        let Some(row) = found else { return Ok(Err("a URL's row is damaged")) };
+        let made = job_of(tx, context, run, &page.url, row.as_ref())?;
+        Ok(made.map(|NewJob { job, session }| {
+            let page_type = job.page_type.or(page.page_type);
+            NewJob { job: JobV2 { page_type, tags: page.tags.clone(), ..job }, session }
+        }))
+    })
+}
+
+/// A job that is not written yet.
+struct NewJob {
+    job: JobV2,
+    session: Option<SiteSessionId>,
+}
+
+/// Such a job; or what of its URL is damaged. Damage of what all URLs need is an error.
+type Made = Result<Result<NewJob, &'static str>>;
+
+fn submit_each<T>(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    run: &RunJobs,
+    all: &[T],
+    make: impl Fn(&T) -> Made,
+) -> Result<(RunPart, Vec<Option<JobId>>)> {
+    let (mut part, mut ids) = (RunPart::default(), Vec::with_capacity(all.len()));
     match tx.ask_room() {
         Err(full) if full.code() == Code::QuotaExceeded => {
             part.stopped = Some(full);
-            return Ok(part);
+            return Ok((part, ids));
         }
         asked => asked?,
     }
@@ -71,12 +119,20 @@ pub fn submit_part(
             return Err(closed);
         }
         part.stopped = Some(closed);
-        return Ok(part);
+        return Ok((part, ids));
     }
-    let mut made = Vec::with_capacity(urls.len());
-    for id in urls {
-        match write_one(tx, context, run, *id) {
-            Ok(Ok(job)) => made.push(job),
+    let mut made = Vec::with_capacity(all.len());
+    for one in all {
+        let written = make(one).and_then(|job| match job {
+            Ok(job) => paid(tx, context, job).map(Ok),
+            Err(damaged) => Ok(Err(damaged)),
+        });
+        match written {
+            Ok(Ok(job)) => {
+                ids.push(Some(job.id));
+                made.push(job);
+                continue;
+            }
             Ok(Err(damaged)) => part.refuse(damaged.to_owned()),
             Err(error) if matches!(error.code(), Code::PaymentRequired | Code::QuotaExceeded) => {
                 part.stopped = Some(error);
@@ -92,10 +148,11 @@ pub fn submit_part(
             }
             Err(error) => return Err(error),
         }
+        ids.push(None);
     }
     part.made = u32::try_from(made.len()).unwrap_or(u32::MAX);
     context.dispatcher.queued_after(tx, made.iter());
-    Ok(part)
+    Ok((part, ids))
 }
 
 impl RunPart {
@@ -105,21 +162,26 @@ impl RunPart {
     }
 }
 
-/// The job of one URL; or what of the URL's own is damaged. Damage of what all URLs need is an error.
-fn write_one(
-    tx: &OrgWrite<'_>,
-    context: &SubmitContext,
-    run: &RunJobs,
-    id: UrlId,
-) -> Result<Result<JobV2, &'static str>> {
+/// The job of one registered URL.
+fn registered_job(tx: &OrgWrite<'_>, context: &SubmitContext, run: &RunJobs, id: UrlId) -> Made {
     let gone = || Error::not_found(urls::URLS.noun()).message("a URL was deleted meanwhile");
     let Some(row) = readable("a URL of a run", id, tx.get(&urls::URLS, &id))? else {
         return Ok(Err("a URL's row is damaged"));
     };
     let row = row.ok_or_else(gone)?;
     let Ok(url) = WebUrl::parse(&row.url) else { return Ok(Err("a URL's row is damaged")) };
-    let found = match run.workflow_id.or(row.workflow_id) {
-        None => readable("the workflow for a URL", id, workflows::routed(tx, &url))?,
+    job_of(tx, context, run, &url, Some(&row))
+}
+
+fn job_of(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    run: &RunJobs,
+    url: &WebUrl,
+    row: Option<&UrlV1>,
+) -> Made {
+    let found = match run.workflow_id.or(row.and_then(|row| row.workflow_id)) {
+        None => readable("the workflow for a URL", url, workflows::routed(tx, url))?,
         Some(workflow) => {
             let missing = || Error::not_found(workflows::WORKFLOWS.noun()).message("its workflow is gone");
             let found = readable("a workflow", workflow, workflows::dispatchable(tx, workflow))?;
@@ -128,22 +190,43 @@ fn write_one(
     };
     let Some(workflow) = found else { return Ok(Err("its workflow's row is damaged")) };
     let job = JobV2 {
-        url_id: Some(id),
-        page_type: row.page_type,
+        url_id: row.map(|row| row.id),
+        page_type: row.and_then(|row| row.page_type),
         schedule_id: run.schedule.map(|(schedule, _)| schedule),
         schedule_run_id: run.schedule.map(|(_, run)| run),
         batch_id: Some(run.batch),
-        ..new_job(tx, &url, run.options.clone())
+        ..new_job(tx, url, run.options.clone())
     };
-    let domain = url.domain();
-    let session =
-        site_sessions::wanted(tx, "options.siteSessionId", (run.session, Some(id)), domain.as_str())?;
+    let (named, domain) = ((run.session, row.map(|row| row.id)), url.domain());
+    let session = site_sessions::wanted(tx, "options.siteSessionId", named, domain.as_str())?;
     let job = priced(tx, context, job, (workflow, session))?;
+    Ok(Ok(NewJob { job, session }))
+}
+
+/// Writes a job and reserves its credits.
+fn paid(tx: &OrgWrite<'_>, context: &SubmitContext, new: NewJob) -> Result<JobV2> {
+    let NewJob { job, session } = new;
     // Before it is written: one that cannot be paid leaves nothing.
     let plan = billing::plan_of(&context.plans, &billing::account(tx)?)?;
     billing::reserve(tx, plan, &[(job.id, job.credits_reserved)])?;
     signed_in::put_new(tx, &job, session)?;
-    Ok(Ok(job))
+    Ok(job)
+}
+
+/// Notes which registered URL the page of an ended job is: one that was registered because of it.
+pub fn note_url(tx: &OrgWrite<'_>, id: JobId, url: UrlId, scraped_at: Option<Timestamp>) -> Result<()> {
+    let Some(job) = readable("a job", id, tx.get(&JOBS, &id))?.flatten() else { return Ok(()) };
+    if job.url_id.is_some() {
+        return Ok(());
+    }
+    let status = job.status;
+    tx.put(&JOBS, &id, &JobV2 { url_id: Some(url), ..job })?;
+    urls::note_job(tx, url, id, status, scraped_at)
+}
+
+/// Jobs of a batch that have not ended; none where there is no such batch.
+pub fn open_jobs(tx: &OrgRead<'_>, batch: BatchId) -> Result<u64> {
+    Ok(tx.get(&BATCHES, &batch)?.map_or(0, |batch| batch.open()))
 }
 
 /// How far the jobs of a run are.
