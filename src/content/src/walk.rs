@@ -112,20 +112,7 @@ pub fn walk<W: Writer>(
     let mut all = layout.blocks.iter().peekable();
     let mut cut = selection.cut.iter().peekable();
     let mut captions = selection.captions.iter().peekable();
-    let mut walk = Walk {
-        document,
-        is_article: selection.is_article,
-        links,
-        writer,
-        open: Vec::new(),
-        nesting: 0,
-        lists: 0,
-        items: 0,
-        marks: 0,
-        headings: 0,
-        code_end: 0,
-        table_end: 0,
-    };
+    let mut walk = Walk::new(document, selection.is_article, links, writer);
     let mut at = selection.root.0;
     while cut.next_if(|node| **node < at).is_some() {}
     while at < content_end && !walk.writer.is_full() {
@@ -172,7 +159,24 @@ fn is_empty_element(name: NameId) -> bool {
     matches!(name, names::BR | names::HR | names::IMG)
 }
 
-impl<W: Writer> Walk<'_, W> {
+impl<'a, W: Writer> Walk<'a, W> {
+    fn new(document: &'a Document, is_article: bool, links: Links, writer: &'a mut W) -> Walk<'a, W> {
+        Walk {
+            document,
+            is_article,
+            links,
+            writer,
+            open: Vec::new(),
+            nesting: 0,
+            lists: 0,
+            items: 0,
+            marks: 0,
+            headings: 0,
+            code_end: 0,
+            table_end: 0,
+        }
+    }
+
     /// Ends what ends at a node.
     fn leave(&mut self, at: u32) {
         while let Some((_, open)) = self.open.pop_if(|(end, _)| *end <= at) {
