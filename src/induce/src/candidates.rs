@@ -4,38 +4,35 @@
 //! a site is changed. Names that a site gives for machines (`itemprop`, `data-testid`) cost least, then ids, labels that
 //! readers see, classes, tags; positions cost most, and classes with digits in them, which build tools make, are near them.
 
-use page::html::{AttrId, Document, NodeId};
+use page::html::{Document, NodeId};
 use page::xpath::NodeRef;
 
+use crate::anchors::{Test, literal, tag, tests};
 use crate::places::{Places, label_text};
 
 /// Ancestors that can be anchors.
 const ANCESTORS_MAX: usize = 9;
 /// Descriptions of one ancestor that are tried.
 const ANCHORS_MAX: usize = 3;
-/// Attributes of one element that are looked at.
-const ATTRIBUTES_MAX: usize = 32;
 /// Siblings that are counted for a position.
 const SIBLINGS_MAX: usize = 200;
-/// Bytes of an id, class or other value in an expression.
-const NAME_BYTES_MAX: usize = 64;
 /// Steps of an absolute path.
 const ABSOLUTE_STEPS_MAX: usize = 48;
 /// Texts before a value in which its label is looked for.
 const LABELS_MAX: usize = 3;
 
-const COST_MARKUP: u32 = 6;
-const COST_TEST_NAME: u32 = 10;
-const COST_ID: u32 = 10;
 const COST_LABEL: u32 = 12;
-const COST_CLASS: u32 = 14;
-const COST_ATTRIBUTE: u32 = 16;
+/// For each text between a label and the value.
+const COST_LABEL_FAR: u32 = 10;
 const COST_TAG: u32 = 30;
-const COST_MADE_NAME: u32 = 34;
+/// A page has one `h1` and one `title`.
+const COST_HEADING: u32 = 9;
 const COST_STEP: u32 = 3;
 const COST_DESCENDANT: u32 = 4;
 const COST_POSITION: u32 = 40;
 const COST_ABSOLUTE: u32 = 200;
+/// What stands in an attribute that readers hardly see is changed more easily than what they read.
+const COST_ATTRIBUTE_TAIL: u32 = 12;
 
 /// An expression and what speaks for it before it has been tried.
 #[derive(Clone, Debug)]
@@ -46,134 +43,6 @@ pub struct Candidate {
     pub anchors: Vec<String>,
     /// Whether it reads the structured data itself.
     pub is_markup: bool,
-}
-
-/// A test of an element by something that it has.
-#[derive(Clone, Debug)]
-struct Test {
-    text: String,
-    cost: u32,
-    anchor: String,
-    is_markup: bool,
-}
-
-/// An XPath literal; none for a text that has both quotes or a control character.
-fn literal(text: &str) -> Option<String> {
-    if text.contains(char::is_control) {
-        return None;
-    }
-    match (text.contains('\''), text.contains('"')) {
-        (false, _) => Some(format!("'{text}'")),
-        (true, false) => Some(format!("\"{text}\"")),
-        (true, true) => None,
-    }
-}
-
-/// An element's name in an expression.
-fn tag(document: &Document, element: NodeId) -> &str {
-    let name = document.name(element);
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if name.bytes().all(plain) && name.starts_with(|c: char| c.is_ascii_lowercase()) { name } else { "*" }
-}
-
-/// Whether a name looks as if it was made for one page or one build: it has digits that count something.
-fn is_made(name: &str) -> bool {
-    let digits = name.bytes().filter(u8::is_ascii_digit).count();
-    let turns =
-        name.as_bytes().windows(2).filter(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase());
-    digits > 2 || digits > 0 && name.len() <= 4 || digits > 0 && turns.count() > 1
-}
-
-/// Class tokens that say how an element stands at the moment.
-const STATES: [&str; 12] = [
-    "active",
-    "selected",
-    "first",
-    "last",
-    "odd",
-    "even",
-    "open",
-    "hidden",
-    "show",
-    "current",
-    "loaded",
-    "lazyloaded",
-];
-
-/// What an element can be told by, the best first.
-fn tests(document: &Document, element: NodeId) -> Vec<Test> {
-    let mut found = Vec::new();
-    for attribute in document.attributes(element).take(ATTRIBUTES_MAX).map(AttrId) {
-        let (name, value) = (document.attr_name(attribute), document.attr_value(attribute));
-        if value.len() > 4 * NAME_BYTES_MAX || value.trim().is_empty() {
-            continue;
-        }
-        match name {
-            "class" => found.extend(value.split_ascii_whitespace().take(8).filter_map(class_test)),
-            "href" => found.extend(href_test(value)),
-            _ => found.extend(attribute_test(name, value)),
-        }
-    }
-    found.sort_by_key(|test: &Test| test.cost);
-    found
-}
-
-fn class_test(token: &str) -> Option<Test> {
-    if token.len() < 2 || token.len() > NAME_BYTES_MAX || token.contains(['\'', '"']) {
-        return None;
-    }
-    let cost = match token {
-        made if is_made(made) || STATES.contains(&made) => COST_MADE_NAME,
-        // A word of three letters says little ("row", "col").
-        short if short.len() <= 3 => COST_CLASS + 6,
-        _ => COST_CLASS,
-    };
-    let text = format!("[contains(concat(' ', normalize-space(@class), ' '), ' {token} ')]");
-    Some(Test { text, cost, anchor: format!(".{token}"), is_markup: false })
-}
-
-/// Where a link leads: the first part of its path, for links to authors, brands and tags.
-fn href_test(value: &str) -> Option<Test> {
-    let path = value.split(['?', '#']).next()?;
-    let path = path.split_once("//").map_or(path, |(_, rest)| rest.find('/').map_or("", |at| &rest[at..]));
-    let (part, rest) = path.strip_prefix('/')?.split_once('/')?;
-    let plain =
-        (3..=24).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
-    let text = format!("[contains(@href, '/{part}/')]");
-    (plain && !rest.is_empty()).then(|| Test {
-        text,
-        cost: COST_ATTRIBUTE + 2,
-        anchor: format!("/{part}/"),
-        is_markup: false,
-    })
-}
-
-fn attribute_test(name: &str, value: &str) -> Option<Test> {
-    let is_plain_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
-    if value.len() > NAME_BYTES_MAX || !is_plain_name {
-        return None;
-    }
-    let is_word =
-        !value.contains(|c: char| c.is_ascii_digit()) && value.split_ascii_whitespace().count() == 1;
-    let cost = match name {
-        "itemprop" | "property" => COST_MARKUP,
-        "name" | "http-equiv" => COST_MARKUP + 2,
-        "id" => match is_made(value) {
-            true => COST_MADE_NAME,
-            false => COST_ID,
-        },
-        _ if name.starts_with("data-") && name.contains("test")
-            || matches!(name, "data-qa" | "data-hook") =>
-        {
-            COST_TEST_NAME
-        }
-        "rel" | "role" | "aria-label" | "for" | "type" => COST_ATTRIBUTE,
-        _ if name.starts_with("data-") && is_word && value.len() > 2 => COST_ATTRIBUTE + 4,
-        _ => return None,
-    };
-    let is_markup = matches!(name, "itemprop" | "property" | "name");
-    let text = format!("[@{name}={}]", literal(value)?);
-    Some(Test { text, cost, anchor: format!("{name}={value}"), is_markup })
 }
 
 /// Which of its parent's children of the same name an element is, and whether it is the only one; none among very many.
@@ -198,7 +67,9 @@ fn position(document: &Document, element: NodeId) -> Option<(usize, bool)> {
 /// What is read of an element: itself, one of its texts or an attribute. Several ways for a text among others.
 fn tails(document: &Document, place: NodeRef) -> Vec<(String, u32)> {
     if let Some(attribute) = place.attribute() {
-        return vec![(format!("/@{}", document.attr_name(attribute)), 0)];
+        let name = document.attr_name(attribute);
+        let is_own = matches!(name, "content" | "href" | "src" | "datetime");
+        return vec![(format!("/@{name}"), if is_own { 0 } else { COST_ATTRIBUTE_TAIL })];
     }
     if !document.is_text(place.node()) {
         return vec![(String::new(), 0)];
@@ -234,10 +105,16 @@ pub fn candidates(places: &Places<'_>, place: NodeRef, is_label: &dyn Fn(&str) -
     let mut maker = Maker { document, out: Vec::new() };
     for (tail, cost) in tails(document, place) {
         maker.own(element, &tail, cost);
+        // What is in the head has its names and no neighbourhood.
+        if matches!(document.name(element), "meta" | "link") {
+            continue;
+        }
         maker.below_ancestors(element, &tail, cost);
         maker.labelled(places, place, element, &tail, cost, is_label);
     }
-    maker.absolute(place, element);
+    if !matches!(document.name(element), "meta" | "link") {
+        maker.absolute(place, element);
+    }
     maker.out
 }
 
@@ -266,8 +143,7 @@ impl Maker<'_> {
                 self.push(both, cost + first.cost + second.cost / 2, &[first, second]);
             }
         }
-        // A page has one h1 and one title.
-        let bare = if matches!(name, "h1" | "title") { COST_CLASS } else { COST_TAG };
+        let bare = if matches!(name, "h1" | "title") { COST_HEADING } else { COST_TAG };
         let anchor = Test { text: String::new(), cost: bare, anchor: name.to_owned(), is_markup: false };
         self.push(format!("//{name}{tail}"), cost + bare, &[&anchor]);
     }
@@ -329,8 +205,13 @@ impl Maker<'_> {
         for (rank, text) in places.texts_before(place.node()).take(LABELS_MAX).enumerate() {
             let Some(said) = label_text(document, text).filter(|said| is_label(said)) else { continue };
             let (Some(quoted), Some(holder)) = (literal(&said), document.parent(text)) else { continue };
-            let label =
-                Label { text, holder, quoted, cost: cost + COST_LABEL + 6 * rank as u32, anchor: said };
+            let label = Label {
+                text,
+                holder,
+                quoted,
+                cost: cost + COST_LABEL + COST_LABEL_FAR * rank as u32,
+                anchor: said,
+            };
             self.beside_label(&label, place, element, tail);
             if rank == 0
                 && place.attribute().is_none()
@@ -360,21 +241,16 @@ impl Maker<'_> {
             true => format!("//{}[normalize-space()={}]", tag(document, holder), label.quoted),
             false => format!("//text()[normalize-space()={}]", label.quoted),
         };
-        // The place may be a text beside the label's element, or beside the label's own text.
-        if document.is_text(place.node())
-            && document.parent(place.node()) == document.parent(holder)
-            && is_alone
-        {
-            self.push_label(
-                format!("{start}/following-sibling::text()[normalize-space()][1]"),
-                label.cost + COST_STEP,
-                label,
-            );
-        }
         let mut from = if is_alone { holder } else { label.text };
         let mut way = start;
         for up in 0..4_u32 {
             let Some(parent) = document.parent(from) else { break };
+            let is_beside = document.is_text(place.node()) && document.parent(place.node()) == Some(parent);
+            if is_beside && place.node() > from {
+                let beside = format!("{way}/following-sibling::text()[normalize-space()][1]");
+                self.push_label(beside, label.cost + COST_STEP * (up + 1), label);
+                break;
+            }
             if element > parent && element < document.subtree_end(parent) {
                 self.down_from(&way, from, parent, element, tail, label.cost + COST_STEP * up, label);
                 break;
@@ -424,6 +300,7 @@ impl Maker<'_> {
         let nth = own.saturating_sub(before).max(1);
         let cost = cost + COST_STEP * (steps + 1) + if nth > 1 { COST_POSITION } else { 0 };
         self.push_label(format!("{way}/following-sibling::{name}[{nth}]{down}{tail}"), cost, label);
+        self.push_label(format!("{way}/following-sibling::{name}{down}{tail}"), cost + 2, label);
         for test in tests(document, element).iter().take(2) {
             let inner = if at == element {
                 format!("{way}/following-sibling::{name}{}{tail}", test.text)

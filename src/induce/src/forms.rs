@@ -86,7 +86,7 @@ impl Form {
         match self {
             Form::Text => self.keys(&plain(text), reading),
             Form::Number => match text.trim().parse::<f64>() {
-                Ok(number) if number.is_finite() => vec![number_key(number)],
+                Ok(number) if number.is_finite() => number_keys(number, text),
                 _ => self.keys(text, reading),
             },
             // An address of schema.org (`https://schema.org/InStock`) says it with its last part.
@@ -94,6 +94,19 @@ impl Form {
             _ => self.keys(text, reading),
         }
     }
+}
+
+/// A number and, where it has more than two decimal places, what it is shown as ("4.2727" as 4.27 and 4.3).
+fn number_keys(number: f64, text: &str) -> Vec<String> {
+    let mut keys = vec![number_key(number)];
+    if text.trim().split_once('.').is_some_and(|(_, places)| places.len() > 2) {
+        keys.push(number_key((number * 100.0).round() / 100.0));
+    }
+    if text.contains('.') {
+        keys.push(number_key((number * 10.0).round() / 10.0));
+    }
+    keys.dedup();
+    keys
 }
 
 fn number_key(number: f64) -> String {

@@ -1,12 +1,13 @@
 //! Expressions out of examples: candidates of all pages, tried on all pages, ranked, and the best independent ones kept.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use page::extract::{Attribute, AttributeType};
-use page::xpath::{Fuel, XPath};
+use page::html::Document;
+use page::xpath::{Fuel, NodeRef, XPath};
 
 use crate::candidates::{Candidate, candidates};
-use crate::forms::Form;
+use crate::forms::{Form, fold};
 use crate::lesson::{Goal, Outcome, Wanted, answer_key, judge, read};
 use crate::places::{Page, Places};
 
@@ -95,7 +96,9 @@ impl Wanted {
         let told = examples.iter().flat_map(|example| &example.values).filter(|(known, _)| known == name);
         let told: Vec<&Vec<String>> =
             told.map(|(_, texts)| texts).filter(|texts| !texts.is_empty()).collect();
-        let is_list = told.iter().any(|texts| texts.len() > 1);
+        let values =
+            |texts: &Vec<String>| texts.iter().filter_map(|text| fold(text)).collect::<BTreeSet<_>>().len();
+        let is_list = told.iter().any(|texts| values(texts) > 1);
         let all = |test: fn(&str) -> bool| {
             !told.is_empty() && told.iter().all(|texts| texts.iter().all(|text| test(text.trim())))
         };
@@ -215,7 +218,10 @@ impl<'a> Class<'a> {
         let asked = self.others.len() as f64 / 4.0;
         let confidence = match paths.is_empty() {
             true => 0.0,
-            false => (held_out_right + agreed + 1.0) / (example_count as f64 + asked + 2.0),
+            false => {
+                let evidence = if is_constant(goals) { 0.5 } else { 1.0 };
+                (evidence * held_out_right + agreed + 1.0) / (example_count as f64 + asked + 2.0)
+            }
         };
         Learned {
             name: wanted.name.clone(),
@@ -229,10 +235,11 @@ impl<'a> Class<'a> {
 
     /// Makes candidates of every example and tries the most promising on all.
     fn try_all(&self, wanted: &Wanted, goals: &[Option<Goal>], fuel: &mut Fuel) -> Vec<Tried> {
+        let is_constant = is_constant(goals);
         let mut made: HashMap<String, (Candidate, u32)> = HashMap::new();
         for (at, (places, goal)) in self.examples.iter().zip(goals).enumerate() {
             let Some(goal) = goal.as_ref().filter(|goal| !goal.members.is_empty()) else { continue };
-            for candidate in self.made_for(wanted, goal, places) {
+            for candidate in self.made_for(wanted, goal, places, is_constant) {
                 if made.len() == CANDIDATES_MAX && !made.contains_key(&candidate.xpath) {
                     continue;
                 }
@@ -260,7 +267,13 @@ impl<'a> Class<'a> {
         ordered.into_iter().filter_map(try_one).collect()
     }
 
-    fn made_for(&self, wanted: &Wanted, goal: &Goal, places: &Places<'_>) -> Vec<Candidate> {
+    fn made_for(
+        &self,
+        wanted: &Wanted,
+        goal: &Goal,
+        places: &Places<'_>,
+        is_constant: bool,
+    ) -> Vec<Candidate> {
         let pages = self.examples.len() + self.others.len();
         let is_label = |text: &str| pages < 2 || self.labels.get(text).is_some_and(|count| *count > 1);
         let last = goal.members.len() - 1;
@@ -271,8 +284,17 @@ impl<'a> Class<'a> {
         members.dedup();
         let mut found = Vec::new();
         let mut all_places = Vec::new();
+        // Of a single value that is written in several ways the longest says most; "8" stands everywhere.
+        if !wanted.kind.is_list() {
+            members.sort_by_key(|member| std::cmp::Reverse(goal.texts[*member].len()));
+        }
         for member in members {
-            for place in places.of_keys(&goal.members[member]).into_iter().take(PLACES_MAX) {
+            if !wanted.kind.is_list() && !all_places.is_empty() {
+                break;
+            }
+            let there = places.of_keys(&goal.members[member]).into_iter();
+            let there = there.filter(|place| !is_constant || is_read(places.page.document, *place));
+            for place in there.take(PLACES_MAX) {
                 if !all_places.contains(&place) {
                     all_places.push(place);
                     found.extend(candidates(places, place, &is_label));
@@ -363,6 +385,23 @@ impl<'a> Class<'a> {
             }
         }
     }
+}
+
+/// Whether all examples have the same value, so that anything which is the same on all pages may be taken for it.
+fn is_constant(goals: &[Option<Goal>]) -> bool {
+    let mut told = goals.iter().flatten().filter(|goal| !goal.members.is_empty());
+    let Some(first) = told.next() else { return false };
+    let mut rest = told.peekable();
+    rest.peek().is_some()
+        && rest.all(|goal| {
+            goal.members.iter().flatten().any(|key| first.members.iter().flatten().any(|own| own == key))
+        })
+}
+
+/// Whether a place is a text, or an attribute that is about the page or leads somewhere.
+fn is_read(document: &Document, place: NodeRef) -> bool {
+    let name = place.attribute().map(|attribute| document.attr_name(attribute));
+    name.is_none_or(|name| matches!(name, "content" | "href" | "src" | "datetime"))
 }
 
 /// An expression that takes off what stands before a value in the same text.

@@ -57,8 +57,8 @@ impl Goal {
         goal
     }
 
-    fn has(&self, keys: &[String]) -> Option<usize> {
-        self.members.iter().position(|member| keys.iter().any(|key| member.contains(key)))
+    fn has(&self, keys: &[String]) -> bool {
+        self.members.iter().any(|member| keys.iter().any(|key| member.contains(key)))
     }
 }
 
@@ -105,24 +105,25 @@ pub fn judge(wanted: &Wanted, goal: &Goal, texts: &[String], reading: Reading<'_
     if goal.members.is_empty() {
         return Outcome { is_wrong: true, ..nothing };
     }
-    let found = |text: &String| goal.has(&wanted.form.keys(text, reading));
     if !wanted.kind.is_list() {
-        if found(&texts[0]).is_none() {
+        let is_right = |text: &String| goal.has(&wanted.form.keys(text, reading));
+        if !is_right(&texts[0]) {
             return Outcome { is_wrong: true, ..nothing };
         }
-        let is_ambiguous = texts[1..].iter().take(OTHERS_MAX).any(|text| found(text).is_none());
+        let is_ambiguous = !texts[1..].iter().take(OTHERS_MAX).all(is_right);
         return Outcome { score: 1.0, is_ambiguous, ..nothing };
     }
+    // A member that is given twice is right twice only where it stands twice in the list.
     let mut hit = vec![false; goal.members.len()];
-    let mut right = 0;
-    for member in texts.iter().map(found) {
-        right += usize::from(member.is_some());
-        if let Some(member) = member {
+    for text in texts {
+        let keys = wanted.form.keys(text, reading);
+        let is_it = |at: &usize| !hit[*at] && keys.iter().any(|key| goal.members[*at].contains(key));
+        if let Some(member) = (0..hit.len()).find(is_it) {
             hit[member] = true;
         }
     }
-    let precision = right as f64 / texts.len() as f64;
-    let recall = hit.iter().filter(|hit| **hit).count() as f64 / hit.len() as f64;
+    let right = hit.iter().filter(|hit| **hit).count() as f64;
+    let (precision, recall) = (right / texts.len() as f64, right / hit.len() as f64);
     if precision < LIST_PRECISION_MIN {
         return Outcome { is_wrong: true, ..nothing };
     }

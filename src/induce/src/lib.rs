@@ -28,6 +28,7 @@
 //!   recursion depends on the page.
 //! - An attribute for which nothing held on a held-back page is left out, never guessed.
 
+mod anchors;
 mod answers;
 mod candidates;
 mod discover;
@@ -44,4 +45,4 @@ pub use learn::{
     ATTRIBUTES_MAX, EXAMPLES_MAX, Example, LESSON_FUEL_MAX, Learned, LearnedPath, OTHERS_MAX, learn,
 };
 pub use lesson::Wanted;
-pub use places::Page;
+pub use places::{Page, shows};

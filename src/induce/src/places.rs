@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use page::extract::{DecimalMark, collapse_space, root_context};
+use page::extract::{AttributeType, DecimalMark, collapse_space, root_context};
 use page::html::{AttrId, Document, NodeId};
 use page::xpath::{Fuel, NodeRef};
 use url::Url;
@@ -134,7 +134,10 @@ impl<'a> Places<'a> {
         for attribute in document.attributes(node).take(64).map(AttrId) {
             let value = document.attr_value(attribute);
             let place = NodeRef::of_attribute(node, attribute);
-            if value.len() <= ATTRIBUTE_BYTES_MAX && carries_values(document.attr_name(attribute)) {
+            let name = document.attr_name(attribute);
+            // What a choice stands for is no value of the page.
+            let is_choice = name == "value" && matches!(document.name(node), "input" | "option" | "button");
+            if value.len() <= ATTRIBUTE_BYTES_MAX && carries_values(name) && !is_choice {
                 walk.look(self, place, value, false);
             }
         }
@@ -145,6 +148,16 @@ impl<'a> Places<'a> {
 fn carries_values(name: &str) -> bool {
     matches!(name, "content" | "href" | "src" | "datetime" | "value" | "alt" | "title" | "aria-label")
         || name.starts_with("data-")
+}
+
+/// Whether a page shows a value, as its structured data or its teacher writes it, in a text or an attribute of an element. Of a list, most
+/// of its members.
+pub fn shows(page: Page<'_>, kind: AttributeType, form: Form, texts: &[String]) -> bool {
+    let longest = texts.iter().map(String::len).max().unwrap_or(0);
+    let places = Places::new(page, &[form], longest);
+    let is_there = |text: &&String| !places.of_keys(&form.label_keys(text, places.reading())).is_empty();
+    let count = texts.iter().filter(is_there).count();
+    if kind.is_list() { 2 * count > texts.len() } else { count > 0 }
 }
 
 /// What one walk over a page may still do.

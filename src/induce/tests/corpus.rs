@@ -159,10 +159,17 @@ fn swde_site(swde: &Path, folder: &Path, vertical: &str, site: &str) -> BTreeMap
     let wanted: Vec<Wanted> = labels
         .keys()
         .map(|name| {
-            let is_list = labels[name].values().any(|values| values.len() > 1)
-                && examples
+            let distinct = |values: &[String]| {
+                values
                     .iter()
-                    .any(|example| example.values.iter().any(|(own, texts)| own == name && texts.len() > 1));
+                    .map(|text| text.replace(": ", ""))
+                    .collect::<std::collections::BTreeSet<_>>()
+                    .len()
+            };
+            let is_list = labels[name].values().any(|values| distinct(values) > 1)
+                && examples.iter().any(|example| {
+                    example.values.iter().any(|(own, texts)| own == name && distinct(texts) > 1)
+                });
             let kind = if is_list { AttributeType::TextList } else { AttributeType::Text };
             Wanted { name: name.clone(), kind, form: Form::Text }
         })

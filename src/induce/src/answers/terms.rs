@@ -213,7 +213,7 @@ static RECIPE: &[Term] = &[
     term("prep_time", Text, Form::Duration, &["prepTime"], &[]),
     term("cook_time", Text, Form::Duration, &["cookTime"], &[]),
     term("total_time", Text, Form::Duration, &["totalTime"], &[]),
-    term("yield", Text, Form::Text, &["recipeYield", "yield"], &[]),
+    term("yield", Text, Form::Number, &["recipeYield", "yield"], &[]),
     term("category", Text, Form::Text, &["recipeCategory"], &[]),
     term("cuisine", Text, Form::Text, &["recipeCuisine"], &[]),
     term("ingredients", TextList, Form::Text, &["recipeIngredient", "ingredients"], &[]),
