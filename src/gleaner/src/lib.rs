@@ -12,6 +12,7 @@
 //! | [`base`] | ids, errors, codecs, limits, cursors, clocks, web addresses: no I/O | |
 //! | [`disk`] | files and folders that outlive a power cut, and the room on a disk | |
 //! | [`page`] | HTML, XPath over it, typed values out of it: bytes in memory, usable alone | |
+//! | `induce` | XPaths learned from labelled pages, or from pages' own structured data: no I/O | page |
 //! | `feeds` | sitemaps and feeds, from bytes to the URLs that they announce: no I/O | base, page (HTML's names) |
 //! | [`store`] | redb behind organizations: the writer thread, indexes, change records, migrations | base, disk |
 //! | [`blob`] | stored pages, kept once by their content | disk |

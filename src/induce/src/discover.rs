@@ -22,14 +22,14 @@ pub struct Discovery {
     pub kind: Option<Kind>,
     /// How many of the pages are of the kind.
     pub page_count: usize,
-    /// Only attributes that were found on held-back pages.
+    /// Only attributes that hold; their confidence says what held-back pages gave.
     pub attributes: Vec<Learned>,
 }
 
 /// Finds expressions for all attributes that the pages' structured data has labels for. Without `kind`, the kind of most pages.
 ///
-/// Each attribute is learned once for each page without that page, and kept where that gave the right value on half of them;
-/// its expressions are then learned from all pages. Ends when `fuel` is used up, with what was found until then.
+/// Each attribute is learned once for each page without that page, and kept where that gave the right value on half of them, or
+/// where its values differ and one expression is right on all pages; its expressions are learned from all pages. Ends when `fuel` is used up, with what was found until then.
 pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Discovery {
     let pages = &pages[..pages.len().min(EXAMPLES_MAX)];
     let said: Vec<Answers> = pages.iter().map(|page| answers(page.document, kind)).collect();
@@ -64,7 +64,7 @@ pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Disc
         }
         let learned = class.learn(&wanted, &goals, fuel);
         let is_right = learned.held_out_right >= HELD_OUT_MIN * learned.example_count as f64;
-        if is_right && !learned.paths.is_empty() {
+        if (is_right || learned.is_firm) && !learned.paths.is_empty() {
             attributes.push(learned);
         }
     }

@@ -96,16 +96,16 @@ impl Form {
     }
 }
 
-/// A number and, where it has more than two decimal places, what it is shown as ("4.2727" as 4.27 and 4.3).
+/// A number and, where it has more than two decimal places, what it is shown as ("4.2727" as 4.27, 4.3 or, cut, 4.2).
 fn number_keys(number: f64, text: &str) -> Vec<String> {
     let mut keys = vec![number_key(number)];
     if text.trim().split_once('.').is_some_and(|(_, places)| places.len() > 2) {
         keys.push(number_key((number * 100.0).round() / 100.0));
+        keys.push(number_key((number * 10.0).floor() / 10.0));
     }
     if text.contains('.') {
         keys.push(number_key((number * 10.0).round() / 10.0));
     }
-    keys.dedup();
     keys
 }
 

@@ -28,6 +28,8 @@ const COMPARED_MAX: usize = 10;
 const CANDIDATES_MAX: usize = 30_000;
 /// Places of a value on one page that expressions are made for.
 const PLACES_MAX: usize = 16;
+/// What is added to a cost at most for text beside the value.
+const EXCESS_MAX: usize = 30;
 /// Expressions of an attribute that do not read structured data, and those that do.
 const KEPT_MAX: usize = 3;
 const KEPT_MARKUP_MAX: usize = 2;
@@ -55,6 +57,8 @@ pub struct LearnedPath {
     pub f1: f64,
     /// The share of the other pages on which it gives something of the attribute's form; 1 without other pages.
     pub coverage: f64,
+    /// Whether it reads the page's structured data itself (`itemprop`, `<meta>`).
+    pub is_markup: bool,
 }
 
 /// What was learned of an attribute.
@@ -68,6 +72,9 @@ pub struct Learned {
     pub example_count: usize,
     /// How many of them were found by what the others alone would have taught.
     pub held_out_right: f64,
+    /// Whether the values differ between the examples, and the first expression is right on all and hangs on no positions: it did not
+    /// come about by chance.
+    pub is_firm: bool,
     /// The share of right values to expect, from the held-out examples and from agreement on the other pages, by Laplace's rule of
     /// succession: few examples never give full confidence.
     pub confidence: f64,
@@ -212,6 +219,7 @@ impl<'a> Class<'a> {
             xpath: one.candidate.xpath.clone(),
             f1: f1(one, goals, &all),
             coverage: coverage(one),
+            is_markup: one.candidate.is_markup,
         });
         let paths: Vec<_> = paths.collect();
         let agreed = kept.first().map_or(0.0, |first| coverage(first) * self.others.len() as f64 / 4.0);
@@ -223,14 +231,12 @@ impl<'a> Class<'a> {
                 (evidence * held_out_right + agreed + 1.0) / (example_count as f64 + asked + 2.0)
             }
         };
-        Learned {
-            name: wanted.name.clone(),
-            kind: wanted.kind,
-            paths,
-            example_count,
-            held_out_right,
-            confidence,
-        }
+        let is_firm = kept.first().is_some_and(|first| first.candidate.cost <= FALLBACK_COST_MAX)
+            && paths.first().is_some_and(|path| path.f1 > 0.99)
+            && example_count > 1
+            && !is_constant(goals);
+        let (name, kind) = (wanted.name.clone(), wanted.kind);
+        Learned { name, kind, paths, example_count, held_out_right, is_firm, confidence }
     }
 
     /// Makes candidates of every example and tries the most promising on all.
@@ -294,10 +300,16 @@ impl<'a> Class<'a> {
             }
             let there = places.of_keys(&goal.members[member]).into_iter();
             let there = there.filter(|place| !is_constant || is_read(places.page.document, *place));
-            for place in there.take(PLACES_MAX) {
+            let there: Vec<NodeRef> = there.take(PLACES_MAX).collect();
+            let length = |place: &NodeRef| place.string_value(places.page.document).trim().len();
+            let shortest = there.iter().map(length).min().unwrap_or(0);
+            for place in there {
                 if !all_places.contains(&place) {
                     all_places.push(place);
-                    found.extend(candidates(places, place, &is_label));
+                    // "12.90" in a box of its own rather than in the box around it, whose first number it is.
+                    let excess = (length(&place) - shortest).min(EXCESS_MAX) as u32;
+                    let made = candidates(places, place, &is_label).into_iter();
+                    found.extend(made.map(|one| Candidate { cost: one.cost + excess, ..one }));
                 }
             }
         }
@@ -325,7 +337,9 @@ impl<'a> Class<'a> {
         let mut outcomes = Vec::with_capacity(goals.len());
         for (places, goal) in self.examples.iter().zip(goals) {
             let outcome = match goal {
-                Some(goal) => judge(wanted, goal, &read(xpath, places, fuel)?, places.reading()),
+                Some(goal) => {
+                    judge(wanted, goal, &read(xpath, places, fuel)?, self.precision_min(), places.reading())
+                }
                 None => Outcome::default(),
             };
             wrong += usize::from(outcome.is_wrong);
@@ -335,6 +349,11 @@ impl<'a> Class<'a> {
             outcomes.push(outcome);
         }
         Some(outcomes)
+    }
+
+    /// The share of a list's members that must be right. Structured data often says members in other words than the page.
+    fn precision_min(&self) -> f64 {
+        if self.examples_per_error == 0 { 0.9 } else { 0.6 }
     }
 
     fn errors_max(&self, examples: usize) -> usize {
@@ -452,7 +471,8 @@ fn choose(tried: &[Tried]) -> Vec<&Tried> {
         let shares = |known: &&Tried| {
             one.candidate.anchors.iter().any(|anchor| known.candidate.anchors.contains(anchor))
         };
-        let is_weak = !kept.is_empty() && one.candidate.cost > FALLBACK_COST_MAX;
+        let is_weak =
+            kept.first().is_some_and(|first| one.candidate.cost > FALLBACK_COST_MAX || !adds(first, one));
         if same_kind < most
             && !is_weak
             && !kept.iter().any(shares)
@@ -462,6 +482,13 @@ fn choose(tried: &[Tried]) -> Vec<&Tried> {
         }
     }
     kept
+}
+
+/// Whether an expression is as good as the best on the examples, or finds what that one misses.
+fn adds(best: &Tried, one: &Tried) -> bool {
+    let sum = |tried: &Tried| tried.outcomes.iter().map(|outcome| outcome.score).sum::<f64>();
+    let mut both = best.outcomes.iter().zip(&one.outcomes);
+    sum(one) >= 0.9 * sum(best) || both.any(|(best, one)| best.score == 0.0 && one.score > 0.0)
 }
 
 /// Whether two expressions give different values on more than a tenth of the other pages.

@@ -12,8 +12,6 @@ const EXPRESSION_UNITS_MAX: u64 = 4_000_000;
 const NODES_MAX: usize = 400;
 /// Nodes behind the first of a single value that are asked whether they say the same.
 const OTHERS_MAX: usize = 8;
-/// The share of a list's members that must be among the labels.
-const LIST_PRECISION_MIN: f64 = 0.9;
 
 /// An attribute that is to be found.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +95,15 @@ pub fn read(xpath: &XPath, places: &Places<'_>, fuel: &mut Fuel) -> Option<Vec<S
 }
 
 /// Compares what was read with what is there.
-pub fn judge(wanted: &Wanted, goal: &Goal, texts: &[String], reading: Reading<'_>) -> Outcome {
+///
+/// A list of which a smaller share than `precision_min` is right is wrong.
+pub fn judge(
+    wanted: &Wanted,
+    goal: &Goal,
+    texts: &[String],
+    precision_min: f64,
+    reading: Reading<'_>,
+) -> Outcome {
     let nothing = Outcome::default();
     if texts.is_empty() {
         return Outcome { score: if goal.members.is_empty() { 1.0 } else { 0.0 }, ..nothing };
@@ -124,7 +130,7 @@ pub fn judge(wanted: &Wanted, goal: &Goal, texts: &[String], reading: Reading<'_
     }
     let right = hit.iter().filter(|hit| **hit).count() as f64;
     let (precision, recall) = (right / texts.len() as f64, right / hit.len() as f64);
-    if precision < LIST_PRECISION_MIN {
+    if precision < precision_min {
         return Outcome { is_wrong: true, ..nothing };
     }
     Outcome { score: 2.0 * precision * recall / (precision + recall).max(1e-9), ..nothing }

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use induce::{Answers, Example, Form, Page, Reading, Wanted, answers, discover, is_linked_data, learn};
+use induce::{
+    Answers, Example, Form, Page, Reading, Wanted, answers, discover, is_linked_data, learn, shows,
+};
 use page::extract::{AttributeType, Schema};
 use page::html::{AttrId, Document, NodeId, NodeKind};
 use page::xpath::Fuel;
@@ -120,7 +122,10 @@ fn labels(swde: &Path, vertical: &str, site: &str) -> BTreeMap<String, BTreeMap<
             let values: Vec<String> = fields.map(plain).filter(|text| !text.is_empty()).collect();
             pages.insert(page.to_owned(), if count == "0" { Vec::new() } else { values });
         }
-        found.insert(attribute.to_owned(), pages);
+        // What a site has on no page at all is no attribute of it.
+        if pages.values().any(|values: &Vec<String>| !values.is_empty()) {
+            found.insert(attribute.to_owned(), pages);
+        }
     }
     found
 }
@@ -338,7 +343,7 @@ struct Held {
 }
 
 /// Holds back each page of a domain in turn and discovers from the others.
-fn domain(folder: &Path, tallies: &mut BTreeMap<String, (Tally, Tally)>) {
+fn domain(folder: &Path, tallies: &mut BTreeMap<String, (Tally, Tally, Tally)>) {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).expect("pages").flatten().map(|entry| entry.path()).collect();
     files.sort();
@@ -376,17 +381,17 @@ fn domain(folder: &Path, tallies: &mut BTreeMap<String, (Tally, Tally)>) {
         let reading = Reading { base: &base, mark: None };
         for label in &asked.answers.labels {
             let given = extracted.get(label.name);
+            let is_shown =
+                shows(Page { document: &asked.bare, base: &base }, label.kind, label.form, &label.values);
             let tally = tally(label.form, given, &label.values, reading, true);
             let learned = found.attributes.iter().find(|learned| learned.name == label.name);
             if says_much() {
-                let mark = if tally.right > 0.9 {
-                    "+"
-                } else if given.is_some() {
-                    "X"
-                } else if learned.is_some() {
-                    "o"
-                } else {
-                    "-"
+                let mark = match (tally.right > 0.9, given.is_some(), is_shown) {
+                    (true, ..) => "+",
+                    (false, true, true) => "X",
+                    (false, true, false) => "x",
+                    (false, false, true) => "-",
+                    (false, false, false) => " ",
                 };
                 let short = |text: String| text.chars().take(160).collect::<String>();
                 let shown = given.map(|given| given.to_string()).unwrap_or_default();
@@ -400,13 +405,32 @@ fn domain(folder: &Path, tallies: &mut BTreeMap<String, (Tally, Tally)>) {
                     println!("      {:.2} {}", path.f1, path.xpath);
                 }
             }
-            let (all, induced) = tallies.entry(label.name.to_owned()).or_default();
+            let (all, shown, induced) = tallies.entry(label.name.to_owned()).or_default();
             all.add(tally);
-            if learned.is_some() {
+            if is_shown {
+                shown.add(tally);
+            }
+            // What was learned from structured data alone finds nothing where that is gone.
+            if learned.is_some_and(|learned| learned.paths.iter().any(|path| !path.is_markup)) {
                 induced.add(tally);
             }
         }
     }
+}
+
+fn print_tallies(name: &str, (all, shown, induced): (Tally, Tally, Tally)) {
+    println!(
+        "{name}: {} labels; {} shown without structured data: precision {:.3} recall {:.3} F1 {:.3}; {} of learned attributes: precision {:.3} recall {:.3} F1 {:.3}",
+        all.there,
+        shown.there,
+        shown.precision(),
+        shown.recall(),
+        shown.f1(),
+        induced.there,
+        induced.precision(),
+        induced.recall(),
+        induced.f1()
+    );
 }
 
 #[test]
@@ -424,34 +448,21 @@ fn structured_data_teaches_held_back_pages() {
     for (_, folder) in domains.iter().enumerate().filter(|(place, _)| is_in_half(*place)) {
         domain(folder, &mut tallies);
     }
-    let mut sums = (Tally::default(), Tally::default());
-    for (name, (all, induced)) in &tallies {
-        println!(
-            "{name}: of {} labels {:.0} induced: precision {:.3} recall {:.3} F1 {:.3}; of all recall {:.3}",
-            all.there,
-            induced.there,
-            induced.precision(),
-            induced.recall(),
-            induced.f1(),
-            all.recall()
-        );
-        sums.0.add(*all);
-        sums.1.add(*induced);
+    let mut sums = <(Tally, Tally, Tally)>::default();
+    for (name, each) in &tallies {
+        print_tallies(name, *each);
+        sums.0.add(each.0);
+        sums.1.add(each.1);
+        sums.2.add(each.2);
     }
-    let (all, induced) = sums;
-    println!(
-        "all: of {} labels {:.0} induced: precision {:.3} recall {:.3} F1 {:.3}; of all recall {:.3}",
-        all.there,
-        induced.there,
-        induced.precision(),
-        induced.recall(),
-        induced.f1(),
-        all.recall()
-    );
+    print_tallies("all", sums);
+    let (_, shown, induced) = sums;
+    assert!(shown.f1() >= FLOOR_SHOWN, "{}", shown.f1());
     assert!(induced.f1() >= FLOOR_INDUCED, "{}", induced.f1());
 }
 
 /// Just under what was reached (data/docs/benchmarks.md).
-const FLOOR_BOOKS: f64 = 0.0;
-const FLOOR_SITES: f64 = 0.0;
-const FLOOR_INDUCED: f64 = 0.0;
+const FLOOR_BOOKS: f64 = 0.998;
+const FLOOR_SITES: f64 = 0.975;
+const FLOOR_SHOWN: f64 = 0.80;
+const FLOOR_INDUCED: f64 = 0.90;

@@ -136,7 +136,7 @@ fn label(
             break;
         }
     }
-    (!values.is_empty()).then(|| Label { name: term.name, kind: term.kind, form: term.form, values })
+    (!values.is_empty()).then_some(Label { name: term.name, kind: term.kind, form: term.form, values })
 }
 
 #[cfg(test)]
