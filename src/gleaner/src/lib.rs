@@ -13,6 +13,7 @@
 //! | [`disk`] | files and folders that outlive a power cut, and the room on a disk | |
 //! | [`page`] | HTML, XPath over it, typed values out of it: bytes in memory, usable alone | |
 //! | [`content`] | the main content of a page as Markdown or text: bytes in memory, usable alone | page (its tree) |
+//! | `induce` | XPaths learned from labelled pages, or from pages' own structured data: no I/O | page |
 //! | `feeds` | sitemaps and feeds, from bytes to the URLs that they announce: no I/O | base, page (HTML's names) |
 //! | `crawl` | what a crawl makes of a page: links, doubles, traps; bytes in memory: no I/O | base, page |
 //! | [`store`] | redb behind organizations: the writer thread, indexes, change records, migrations | base, disk |

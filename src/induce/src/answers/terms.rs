@@ -1,0 +1,232 @@
+//! Which attributes a kind of page has, and where structured data says them.
+
+use page::extract::AttributeType::{self, Number, Text, TextList, Url};
+
+use crate::forms::Form;
+
+/// A kind of page whose attributes structured data names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    Product,
+    Article,
+    JobPosting,
+    Recipe,
+}
+
+/// An attribute of a kind of page.
+#[derive(Debug)]
+pub struct Term {
+    /// The attribute's name in schemas.
+    pub name: &'static str,
+    pub kind: AttributeType,
+    pub form: Form,
+    /// Chains of properties; the first that says something counts.
+    pub chains: &'static [&'static str],
+    /// Names of `<meta>` elements, asked behind the chains.
+    pub metas: &'static [&'static str],
+}
+
+const fn term(
+    name: &'static str,
+    kind: AttributeType,
+    form: Form,
+    chains: &'static [&'static str],
+    metas: &'static [&'static str],
+) -> Term {
+    Term { name, kind, form, chains, metas }
+}
+
+impl Kind {
+    /// In the order in which a page that has several is read: a recipe in a blog's article is a recipe.
+    pub const ALL: [Kind; 4] = [Kind::JobPosting, Kind::Recipe, Kind::Product, Kind::Article];
+
+    /// The name, which for three of them is the platform's page type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Product => "product",
+            Kind::Article => "article",
+            Kind::JobPosting => "job_posting",
+            Kind::Recipe => "recipe",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether an item of this schema.org type is what such a page is about.
+    pub fn has_type(self, name: &str) -> bool {
+        match self {
+            Kind::Product => {
+                matches!(
+                    name,
+                    "Product"
+                        | "ProductGroup"
+                        | "ProductModel"
+                        | "IndividualProduct"
+                        | "SomeProducts"
+                        | "Book"
+                        | "Vehicle"
+                        | "Car"
+                )
+            }
+            Kind::Article => {
+                (name.ends_with("Article") || name.ends_with("Posting") || name == "Report")
+                    && name != "JobPosting"
+            }
+            Kind::JobPosting => name == "JobPosting",
+            Kind::Recipe => name == "Recipe",
+        }
+    }
+
+    /// Whether OpenGraph's `og:type` says so.
+    pub fn has_graph_type(self, name: &str) -> bool {
+        match self {
+            Kind::Product => matches!(name, "product" | "product.item" | "og:product" | "book"),
+            Kind::Article => matches!(name, "article" | "og:article"),
+            Kind::JobPosting | Kind::Recipe => false,
+        }
+    }
+
+    /// The attributes, those that matter most first.
+    pub fn terms(self) -> &'static [Term] {
+        match self {
+            Kind::Product => PRODUCT,
+            Kind::Article => ARTICLE,
+            Kind::JobPosting => JOB_POSTING,
+            Kind::Recipe => RECIPE,
+        }
+    }
+}
+
+const RATING: Term = term("rating", Number, Form::Number, &["aggregateRating.ratingValue"], &[]);
+const REVIEW_COUNT: Term = term(
+    "review_count",
+    Number,
+    Form::Number,
+    &["aggregateRating.reviewCount", "aggregateRating.ratingCount"],
+    &[],
+);
+const AUTHOR: Term =
+    term("author", Text, Form::Text, &["author", "creator"], &["article:author_name", "author"]);
+const PUBLISHED: Term = term(
+    "published",
+    Text,
+    Form::Date,
+    &["datePublished", "dateCreated"],
+    &["article:published_time", "date"],
+);
+const MODIFIED: Term = term("modified", Text, Form::Date, &["dateModified"], &["article:modified_time"]);
+const IMAGE: Term = term(
+    "image_url",
+    Url,
+    Form::Image,
+    &["image.url", "image", "thumbnailUrl"],
+    &["og:image", "twitter:image"],
+);
+const DESCRIPTION: Term =
+    term("description", Text, Form::Text, &["description"], &["og:description", "description"]);
+
+static PRODUCT: &[Term] = &[
+    term("name", Text, Form::Text, &["name"], &["og:title"]),
+    term(
+        "price",
+        Number,
+        Form::Number,
+        &["offers.price", "offers.priceSpecification.price", "offers.lowPrice", "offers.offers.price"],
+        &["product:price:amount", "og:price:amount"],
+    ),
+    term(
+        "currency",
+        Text,
+        Form::Text,
+        &["offers.priceCurrency", "offers.priceSpecification.priceCurrency"],
+        &["product:price:currency", "og:price:currency"],
+    ),
+    term(
+        "availability",
+        Text,
+        Form::Availability,
+        &["offers.availability"],
+        &["product:availability", "og:availability"],
+    ),
+    term("brand", Text, Form::Text, &["brand", "manufacturer"], &["product:brand", "og:brand"]),
+    term("sku", Text, Form::Text, &["sku", "productID", "offers.sku"], &["product:retailer_item_id"]),
+    term(
+        "gtin",
+        Text,
+        Form::Text,
+        &["gtin13", "gtin", "gtin12", "gtin14", "gtin8", "isbn"],
+        &["product:ean", "book:isbn"],
+    ),
+    term("mpn", Text, Form::Text, &["mpn"], &["product:mfr_part_no"]),
+    RATING,
+    REVIEW_COUNT,
+    IMAGE,
+    DESCRIPTION,
+];
+
+static ARTICLE: &[Term] = &[
+    term("headline", Text, Form::Text, &["headline", "name"], &["og:title"]),
+    AUTHOR,
+    PUBLISHED,
+    MODIFIED,
+    term("section", Text, Form::Text, &["articleSection"], &["article:section"]),
+    term("tags", TextList, Form::Text, &["keywords"], &["article:tag"]),
+    IMAGE,
+    DESCRIPTION,
+    term("body", Text, Form::Text, &["articleBody"], &[]),
+];
+
+static JOB_POSTING: &[Term] = &[
+    term("title", Text, Form::Text, &["title", "name"], &["og:title"]),
+    term("company", Text, Form::Text, &["hiringOrganization"], &[]),
+    term(
+        "location",
+        Text,
+        Form::Text,
+        &["jobLocation.address.addressLocality", "jobLocation.address", "jobLocation"],
+        &[],
+    ),
+    term("region", Text, Form::Text, &["jobLocation.address.addressRegion"], &[]),
+    term("country", Text, Form::Text, &["jobLocation.address.addressCountry"], &[]),
+    term("date_posted", Text, Form::Date, &["datePosted"], &[]),
+    term("valid_through", Text, Form::Date, &["validThrough"], &[]),
+    term("employment_type", Text, Form::Text, &["employmentType"], &[]),
+    term(
+        "salary",
+        Number,
+        Form::Number,
+        &["baseSalary.value.minValue", "baseSalary.value.value", "baseSalary.value"],
+        &[],
+    ),
+    term("industry", Text, Form::Text, &["industry", "occupationalCategory"], &[]),
+    DESCRIPTION,
+];
+
+static RECIPE: &[Term] = &[
+    term("name", Text, Form::Text, &["name", "headline"], &["og:title"]),
+    AUTHOR,
+    PUBLISHED,
+    MODIFIED,
+    term("prep_time", Text, Form::Duration, &["prepTime"], &[]),
+    term("cook_time", Text, Form::Duration, &["cookTime"], &[]),
+    term("total_time", Text, Form::Duration, &["totalTime"], &[]),
+    term("yield", Text, Form::Number, &["recipeYield", "yield"], &[]),
+    term("category", Text, Form::Text, &["recipeCategory"], &[]),
+    term("cuisine", Text, Form::Text, &["recipeCuisine"], &[]),
+    term("ingredients", TextList, Form::Text, &["recipeIngredient", "ingredients"], &[]),
+    term(
+        "instructions",
+        TextList,
+        Form::Text,
+        &["recipeInstructions.itemListElement.text", "recipeInstructions.text", "recipeInstructions"],
+        &[],
+    ),
+    RATING,
+    REVIEW_COUNT,
+    term("calories", Text, Form::Number, &["nutrition.calories"], &[]),
+    IMAGE,
+    DESCRIPTION,
+];

@@ -1,0 +1,241 @@
+//! Where a page shows which values: its visible texts and the attributes that carry values, by the keys of their forms.
+
+use std::collections::HashMap;
+
+use page::extract::{AttributeType, DecimalMark, collapse_space, root_context};
+use page::html::{AttrId, Document, NodeId};
+use page::xpath::{Fuel, NodeRef};
+use url::Url;
+
+use crate::forms::{Form, Reading};
+
+/// Places that are remembered of one value: who shows a value more often than this shows it everywhere.
+const PLACES_OF_VALUE_MAX: usize = 24;
+/// Elements within one another that have the same text, the innermost first, of which places are remembered.
+const WRAPPERS_MAX: u8 = 3;
+/// Bytes of an attribute's value that is looked at.
+const ATTRIBUTE_BYTES_MAX: usize = 2048;
+/// Texts and attributes that are looked at, each of which costs some normal forms.
+const LOOKS_MAX: usize = 150_000;
+/// Bytes that are brought into normal form.
+const FORM_BYTES_MAX: usize = 24 << 20;
+/// Bytes of the longest text that can be a label.
+const LABEL_BYTES_MAX: usize = 48;
+
+/// A page as its reader hands it in.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    pub document: &'a Document,
+    /// What its relative links are resolved against (`page::extract::page_base`).
+    pub base: &'a Url,
+}
+
+/// A page with what is looked up in it.
+#[derive(Debug)]
+pub struct Places<'a> {
+    pub page: Page<'a>,
+    pub mark: Option<DecimalMark>,
+    by_key: HashMap<String, Vec<NodeRef>>,
+    /// Visible text nodes that are not blank, in order.
+    texts: Vec<NodeId>,
+}
+
+impl<'a> Page<'a> {
+    /// The decimal mark of the page's language.
+    pub fn mark(self) -> Option<DecimalMark> {
+        let root = root_context(self.document);
+        let mut fuel = Fuel::new(10_000);
+        DecimalMark::at(self.document, None, root, self.base.host_str(), &mut fuel).unwrap_or_default()
+    }
+}
+
+impl<'a> Places<'a> {
+    /// Looks through a page once. `forms` are those of the values that will be asked for, `text_bytes_max` bounds the texts.
+    pub fn new(page: Page<'a>, forms: &[Form], text_bytes_max: usize) -> Places<'a> {
+        let mark = page.mark();
+        let mut places = Places { page, mark, by_key: HashMap::new(), texts: Vec::new() };
+        let mut walk = Walk { forms, text_bytes_max, looks: LOOKS_MAX, bytes: FORM_BYTES_MAX };
+        let visible = visible_nodes(page.document);
+        let wraps = wrappers(page.document, &visible);
+        for node in visible {
+            if walk.looks == 0 {
+                break;
+            }
+            if page.document.is_text(node) {
+                places.look_at_text(node, &mut walk);
+            } else if page.document.is_element(node) {
+                if wraps[node.0 as usize] < WRAPPERS_MAX {
+                    walk.look(&mut places, NodeRef::of(node), page.document.string_value(node), true);
+                }
+                places.look_at_attributes(node, &mut walk);
+            }
+        }
+        places
+    }
+
+    pub fn reading(&self) -> Reading<'a> {
+        Reading { base: self.page.base, mark: self.mark }
+    }
+
+    /// Where a value of one of these keys stands, in document order of each key.
+    pub fn of_keys(&self, keys: &[String]) -> Vec<NodeRef> {
+        let found = keys.iter().filter_map(|key| self.by_key.get(key)).flatten();
+        found.copied().take(2 * PLACES_OF_VALUE_MAX).collect()
+    }
+
+    /// Text nodes that end with a value and begin with something short, with that beginning ("By " before "Ann Lee").
+    pub fn behind_a_beginning(&self, value: &str) -> Vec<(NodeRef, String)> {
+        let value = collapse_space(value);
+        let mut found = Vec::new();
+        for text in &self.texts {
+            let raw = self.page.document.text(*text);
+            if value.is_empty() || raw.len() < value.len() || raw.len() > value.len() + 2 * LABEL_BYTES_MAX {
+                continue;
+            }
+            let shown = collapse_space(raw);
+            let Some(beginning) = shown.strip_suffix(&*value) else { continue };
+            if (2..=24).contains(&beginning.len()) && beginning.contains(|c: char| c.is_alphanumeric()) {
+                found.push((NodeRef::of(*text), beginning.to_owned()));
+            }
+            if found.len() == PLACES_OF_VALUE_MAX {
+                break;
+            }
+        }
+        found
+    }
+
+    /// The visible texts before a node in document order, the nearest first.
+    pub fn texts_before(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let end = self.texts.partition_point(|text| *text < node);
+        self.texts[..end].iter().rev().copied()
+    }
+
+    /// Short texts of the page that could be labels, each once or more.
+    pub fn label_texts(&self) -> impl Iterator<Item = String> + '_ {
+        self.texts.iter().filter_map(|text| label_text(self.page.document, *text))
+    }
+
+    fn look_at_text(&mut self, node: NodeId, walk: &mut Walk<'_>) {
+        let document = self.page.document;
+        let text = document.text(node);
+        if text.trim().is_empty() {
+            return;
+        }
+        self.texts.push(node);
+        // A text that is all that its element has is found as that element.
+        let parent = document.parent(node).unwrap_or(Document::ROOT);
+        if document.string_value(parent).trim().len() > text.trim().len() {
+            walk.look(self, NodeRef::of(node), text, true);
+        }
+    }
+
+    fn look_at_attributes(&mut self, node: NodeId, walk: &mut Walk<'_>) {
+        let document = self.page.document;
+        for attribute in document.attributes(node).take(64).map(AttrId) {
+            let value = document.attr_value(attribute);
+            let place = NodeRef::of_attribute(node, attribute);
+            let name = document.attr_name(attribute);
+            // What a choice stands for is no value of the page.
+            let is_choice = name == "value" && matches!(document.name(node), "input" | "option" | "button");
+            if value.len() <= ATTRIBUTE_BYTES_MAX && carries_values(name) && !is_choice {
+                walk.look(self, place, value, false);
+            }
+        }
+    }
+}
+
+/// Attributes whose values a reader of the page sees, follows or hears.
+fn carries_values(name: &str) -> bool {
+    matches!(name, "content" | "href" | "src" | "datetime" | "value" | "alt" | "title" | "aria-label")
+        || name.starts_with("data-")
+}
+
+/// Whether a page shows a value, as its structured data or its teacher writes it, in a text or an attribute of an element. Of a list, most
+/// of its members.
+pub fn shows(page: Page<'_>, kind: AttributeType, form: Form, texts: &[String]) -> bool {
+    let longest = texts.iter().map(String::len).max().unwrap_or(0);
+    let places = Places::new(page, &[form], longest);
+    let is_there = |text: &&String| !places.of_keys(&form.label_keys(text, places.reading())).is_empty();
+    let count = texts.iter().filter(is_there).count();
+    if kind.is_list() { 2 * count > texts.len() } else { count > 0 }
+}
+
+/// What one walk over a page may still do.
+struct Walk<'a> {
+    forms: &'a [Form],
+    text_bytes_max: usize,
+    looks: usize,
+    bytes: usize,
+}
+
+impl Walk<'_> {
+    /// Remembers a place under the keys of its text. Links and images stand in attributes, the other forms in both.
+    fn look(&mut self, places: &mut Places<'_>, place: NodeRef, text: &str, is_text: bool) {
+        if text.len() > 2 * self.text_bytes_max.max(64) + 64 || self.looks == 0 || self.bytes < text.len() {
+            return;
+        }
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        self.looks -= 1;
+        self.bytes -= text.len();
+        let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
+        let reading = places.reading();
+        for form in self.forms {
+            let fits = match form {
+                Form::Link | Form::Image => !is_text,
+                Form::Date | Form::Duration => has_digit,
+                Form::Number => has_digit || !text.is_ascii(),
+                Form::Text | Form::Availability => true,
+            };
+            if !fits || text.len() > form.bytes_max() {
+                continue;
+            }
+            for key in form.keys(text, reading) {
+                let places = places.by_key.entry(key).or_default();
+                if places.len() < PLACES_OF_VALUE_MAX {
+                    places.push(place);
+                }
+            }
+        }
+    }
+}
+
+/// Nodes outside of scripts, styles, templates and noscript, in order.
+fn visible_nodes(document: &Document) -> Vec<NodeId> {
+    let mut visible = Vec::new();
+    let end = document.subtree_end(Document::ROOT);
+    let mut at = NodeId(1);
+    while at < end {
+        if document.is_hidden_element(at) {
+            at = document.subtree_end(at);
+            continue;
+        }
+        visible.push(at);
+        at = NodeId(at.0 + 1);
+    }
+    visible
+}
+
+/// For each element how many below it have the same text, counted to a few.
+fn wrappers(document: &Document, visible: &[NodeId]) -> Vec<u8> {
+    let mut wraps = vec![0_u8; document.node_count()];
+    for node in visible.iter().rev().filter(|node| document.is_element(**node)) {
+        let Some(parent) = document.parent(*node) else { continue };
+        let same = document.string_value(parent).len() == document.string_value(*node).len();
+        if same && wraps[parent.0 as usize] <= wraps[node.0 as usize] {
+            wraps[parent.0 as usize] = wraps[node.0 as usize].saturating_add(1);
+        }
+    }
+    wraps
+}
+
+/// What a text node says, where it is short enough for a label and has a letter.
+pub fn label_text(document: &Document, text: NodeId) -> Option<String> {
+    let said = document.text(text).trim();
+    let fits = said.len() <= LABEL_BYTES_MAX && said.len() > 1 && said.contains(char::is_alphabetic);
+    // XPath's `normalize-space()` knows four kinds of white space.
+    let is_plain = |text: &str| !text.contains(|c: char| c.is_whitespace() && !c.is_ascii_whitespace());
+    (fits && is_plain(said)).then(|| collapse_space(said).into_owned())
+}
