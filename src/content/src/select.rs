@@ -2,7 +2,7 @@
 //!
 //! Four steps, each linear in the page:
 //!
-//! 1. *Cutting* ([`crate::cut`]). What its names or tags call navigation, comments, a sidebar, a notice … is taken off,
+//! 1. *Cutting* ([`mod@crate::cut`]). What its names or tags call navigation, comments, a sidebar, a notice … is taken off,
 //!    unless it holds so much of the page's prose that the name must mean something else.
 //! 2. *Weighing* ([`crate::sums`]). Every block has a value: prose is worth its letters, less those in links; links and
 //!    scraps cost. What tells prose is what Kohlschütter, Fankhauser and Nejdl measured ("Boilerplate Detection using

@@ -1,5 +1,5 @@
-//! XPaths out of pages: taught by examples ([`learn`]), or by the structured data that pages carry about themselves
-//! ([`discover`]).
+//! XPaths out of pages: taught by examples ([`learn()`]), or by the structured data that pages carry about themselves
+//! ([`discover()`]).
 //!
 //! Work on parsed pages in memory: no runtime, no store, no network, no model. What it makes are XPaths of [`page::xpath`], and
 //! what it tries them with is the evaluator that extraction uses, so an expression gives on a page what it gave here.

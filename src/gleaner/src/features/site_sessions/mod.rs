@@ -1,7 +1,7 @@
 //! Site sessions: cookies and headers with which a site knows the organization, for pages behind a login.
 //!
-//! [`given`]: what people hand over, read; [`sealed`]: how it is kept; [`named`]: who names a session, and what becomes of
-//! it; [`judge`]: what a site's answer says of it. Values are sealed before they reach a row and opened for the request
+//! [`given`]: what people hand over, read; [`sealed`]: how it is kept; [`mod@named`]: who names a session, and what becomes of
+//! it; [`mod@judge`]: what a site's answer says of it. Values are sealed before they reach a row and opened for the request
 //! that carries them; nothing shows them again. `fetch::session` has where they go.
 
 mod given;
