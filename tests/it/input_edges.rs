@@ -72,7 +72,8 @@ async fn packed_sitemaps_are_unpacked_whichever_way_they_came() {
 /// A document of 50 MB with one URL more than a document may have, in a box of its own whose memory the kernel counts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_document_is_read_in_little_memory() {
-    const MEMORY_BYTES_MAX: u64 = 160 << 20;
+    // 113 to 160 MiB were seen in debug builds, by how busy the machine was; all entries at once took 248.
+    const MEMORY_BYTES_MAX: u64 = 208 << 20;
     let site = Site::open(|_, port| {
         let pad = "x".repeat(900);
         let entries = list(port, ENTRIES_MAX + 7).into_iter();

@@ -275,6 +275,13 @@ async fn a_run_that_reached_its_bound_is_gone_on_with_under_the_same_terms() {
     expect(patch(api, &one, &json!({ "rules": [], "include": ["*/blog/*"], "maxPages": 1_000 })).await, 200);
     let other = self::run(api, &input, &json!({})).await;
     assert_eq!((count(&other, "pagesLeft"), &other["status"]), (0, &json!("completed")), "{other}");
+    let kept = all(api, "/api/v1/urls?limit=200").await;
+    let of_url = format!("/api/v1/extraction/results?urlId={}", text(&kept[0], "id"));
+    eventually("the result of a page that was kept is found by its URL", PATIENCE, || async {
+        let found = expect(get(api, &of_url).await, 200);
+        (found["items"][0]["urlId"] == kept[0]["id"]).then_some(())
+    })
+    .await;
     let blogs = all(api, "/api/v1/urls?limit=200&q=/blog/").await.len();
     assert_eq!((blogs, count(&other, "added")), (100, 101), "the start and a hundred articles: {other}");
     at.stop().await;

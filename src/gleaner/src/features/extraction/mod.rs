@@ -44,7 +44,7 @@ pub use history::{ChangedValue, changed_values, result_place, results_of_url, re
 pub use pages::adopt as adopt_pages;
 pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV4};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
-pub use service::{DeliveredPage, Extractor, record};
+pub use service::{DeliveredPage, Extractor, note_url, record};
 pub use wire::{PendingView, ResultMetadata, ResultView};
 
 use crate::features::Feature;

@@ -310,6 +310,14 @@ fn read_page(
     Ok(PageReading { title, found })
 }
 
+/// Notes which registered URL the page of a job's result is: one that was registered because of it.
+pub fn note_url(tx: &OrgWrite<'_>, job: JobId, url: UrlId) -> Result<()> {
+    match readable("the result of a job", job, tx.get(&RESULTS, &job))?.flatten() {
+        Some(row) if row.url_id.is_none() => tx.put(&RESULTS, &job, &ResultV4 { url_id: Some(url), ..row }),
+        _ => Ok(()),
+    }
+}
+
 /// The more complete reading is the better one; of two alike, the one that is valid, then the one that found more.
 fn better(one: &Extraction, other: &Extraction) -> std::cmp::Ordering {
     let by = |score: fn(&Extraction) -> f64| score(one).total_cmp(&score(other));

@@ -5,7 +5,7 @@ use super::rows::{BY_RUN, JOBS, JobV2, OptionsV1};
 use super::signed_in;
 use super::submit::{SubmitContext, new_job, priced};
 use crate::features::urls::UrlV1;
-use crate::features::{billing, site_sessions, urls, workflows};
+use crate::features::{billing, extraction, site_sessions, urls, workflows};
 use base::clock::Timestamp;
 use base::ids::{BatchId, JobId, ScheduleId, ScheduleRunId, SiteSessionId, UrlId, WorkflowId};
 use base::terms::{JobStatus, PageType};
@@ -221,6 +221,7 @@ pub fn note_url(tx: &OrgWrite<'_>, id: JobId, url: UrlId, scraped_at: Option<Tim
     }
     let status = job.status;
     tx.put(&JOBS, &id, &JobV2 { url_id: Some(url), ..job })?;
+    extraction::note_url(tx, id, url)?;
     urls::note_job(tx, url, id, status, scraped_at)
 }
 
