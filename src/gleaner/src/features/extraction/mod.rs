@@ -12,6 +12,7 @@ mod column_rows;
 mod columns;
 mod commands;
 mod compare;
+mod compare_text;
 mod compiled;
 mod document;
 mod draft;
@@ -113,7 +114,8 @@ pub static FEATURE: Feature = Feature {
             .secret()
             .about("A link to a result's page as it was fetched, good for five minutes; it gives a file to save."),
         Route::get("/api/v1/extraction/results/by-id/{id}/diff", "diffResults", &Handler::new(compare::diff))
-            .about("How the values of another result differ from a result's."),
+            .about("How the values of another result, and the words of its page, differ from a result's.")
+            .fails(&[Code::NotFound, Code::RateLimited]),
         Route::get("/api/v1/extraction/history", "getExtractionHistory", &Handler::new(compare::history))
             .about("What the results of a URL said one after the other, oldest first.")
             .fails(&[Code::NotFound]),
