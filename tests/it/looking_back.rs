@@ -261,7 +261,7 @@ async fn the_words_of_two_pages_are_compared() {
         change("insert", "14", 0),
         change("equal", " guilders, and is ", 0),
         change("delete", "not ", 0),
-        change("equal", "sharp. There are ", 122),
+        change("equal", "sharp. There are ", 127),
         change("equal", "was made in ", 0),
         change("delete", "Ghent", 0),
         change("insert", "Bruges, they say", 0),

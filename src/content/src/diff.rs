@@ -331,25 +331,51 @@ fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     list
 }
 
-/// Whether something is replaced between two runs; else the one only takes away, or only adds.
-fn is_replacing(one: Run, other: Run) -> bool {
-    one.old + one.len < other.old && one.new + one.len < other.new
+/// What happens between two runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gap {
+    Adds,
+    TakesAway,
+    Replaces,
 }
 
-/// Blanks between two changes are part of the change: "a b" becomes "c d" at once and not word by word.
+fn gap(one: Run, other: Run) -> Gap {
+    match (one.old + one.len < other.old, one.new + one.len < other.new) {
+        (true, true) => Gap::Replaces,
+        (true, false) => Gap::TakesAway,
+        _ => Gap::Adds,
+    }
+}
+
+/// Blanks between two changes are part of the change: "a b" becomes "c d" at once and not word by word. Where both changes
+/// only add, or only take away, the blanks stay.
 fn join_over_blanks(runs: &mut Vec<Run>, old: &Words<'_>, new: &Words<'_>) {
     let is_blank = |run: &Run| old.slice(run.old..run.old + run.len).chars().all(char::is_whitespace);
     let end = Run { old: old.len(), new: new.len(), len: 0 };
-    let mut last = Run { old: 0, new: 0, len: 0 };
-    let mut kept = Vec::with_capacity(runs.len());
+    let mut kept = vec![Run { old: 0, new: 0, len: 0 }];
     for (at, run) in runs.iter().enumerate() {
-        let next = runs.get(at + 1).unwrap_or(&end);
-        if is_replacing(last, *run) && is_replacing(*run, *next) && is_blank(run) {
-            continue;
+        let last = kept.last().copied().unwrap_or(end);
+        let next = runs.get(at + 1).copied().unwrap_or(end);
+        let is_at_end =
+            (run.old, run.new) == (0, 0) || run.old + run.len == old.len() && run.new + run.len == new.len();
+        let is_alike = gap(last, *run) == gap(*run, next) && gap(last, *run) != Gap::Replaces;
+        if is_at_end || is_alike || !is_blank(run) {
+            kept.push(*run);
         }
-        last = *run;
-        kept.push(*run);
     }
+    kept.push(end);
+    // What changed may begin and end with the same words now.
+    for at in 1..kept.len() {
+        let (mut one, mut other) = (kept[at - 1], kept[at]);
+        while gap(one, other) == Gap::Replaces && old.ids[one.old + one.len] == new.ids[one.new + one.len] {
+            one.len += 1;
+        }
+        while gap(one, other) == Gap::Replaces && old.ids[other.old - 1] == new.ids[other.new - 1] {
+            other = Run { old: other.old - 1, new: other.new - 1, len: other.len + 1 };
+        }
+        (kept[at - 1], kept[at]) = (one, other);
+    }
+    kept.retain(|run| run.len > 0);
     *runs = kept;
 }
 
@@ -421,6 +447,7 @@ mod tests {
             ("say it, now", "do that, now", "-[say it]+[do that], now"),
             ("Zürich im Mai", "Zürich im Juni", "Zürich im -[Mai]+[Juni]"),
             ("価格は百円", "価格は千円", "価格は-[百]+[千]円"),
+            ("made in Ghent.", "made in Bruges, they say.", "made in -[Ghent]+[Bruges, they say]."),
             ("a x b x c x d", "a b c d x", "a -[x ]b -[x ]c -[x ]d+[ x]"),
         ] {
             assert_eq!(shown(old, new), expected);
