@@ -14,6 +14,7 @@ mod bi;
 mod billing;
 mod cli_auth;
 mod clients;
+mod console_schemas;
 mod contract;
 mod crash;
 mod crawl;

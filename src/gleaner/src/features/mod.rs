@@ -31,7 +31,7 @@ pub mod workflows;
 
 use crate::config::{Config, SectionSpec};
 pub use crate::console::{
-    NAMED_BY_METADATA, View, ViewRows, column, console_table, seen_by_agents, table_name,
+    NAMED_BY_METADATA, SharedView, View, ViewRows, column, console_table, seen_by_agents, table_name,
 };
 use base::Result;
 use base::clock::Timestamp;
@@ -73,6 +73,8 @@ pub struct Feature {
     pub needs: &'static [Need],
     /// What the SQL console sees of this slice's rows.
     pub views: &'static [View],
+    /// Tables of the SQL console that are the same for every organization.
+    pub shared_views: &'static [SharedView],
     /// What this slice holds on a person.
     pub personal: &'static [Personal],
     /// What this slice keeps of an organization outside of the store, or does for it.
@@ -125,6 +127,7 @@ impl Feature {
         tasks: &[],
         needs: &[],
         views: &[],
+        shared_views: &[],
         personal: &[],
         holdings: &[],
         links: &[],

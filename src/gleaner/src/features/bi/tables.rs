@@ -6,7 +6,7 @@
 //! one table the one with the higher version counts.
 
 use super::rows::CATALOG;
-use crate::features::View;
+use crate::features::{SharedView, View};
 use base::Result;
 use sql::{TableName, TableSpec};
 use std::collections::BTreeMap;
@@ -23,11 +23,13 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(views: &[&'static View]) -> Tables {
+    pub(super) fn new(views: &[&'static View], everybodys: &[&'static SharedView]) -> Tables {
         let mut shared: BTreeMap<TableName, Arc<TableSpec>> = BTreeMap::new();
         // A table whose newest rows are kept brings the table that keeps them.
         let with_newest = |spec: TableSpec| [spec.newest_table(), Some(spec)].into_iter().flatten();
-        for spec in views.iter().flat_map(|view| (view.tables)()).flat_map(with_newest) {
+        let of_views = views.iter().flat_map(|view| (view.tables)());
+        let of_everybody = everybodys.iter().map(|view| (view.table)());
+        for spec in of_views.chain(of_everybody).flat_map(with_newest) {
             let newer =
                 shared.get(&spec.name).is_none_or(|known| known.catalog_version < spec.catalog_version);
             if newer {

@@ -12,6 +12,7 @@ use super::rows::{
     PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMAS_CONFIRMED, SchemaConfirmedV1, SchemaKey, SchemaRefV1,
 };
 use super::schemas::{attributes_of, newest_readable};
+use super::schemas_table::note_confirmed;
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::SchemaId;
@@ -120,7 +121,8 @@ impl Schemas {
         }
         let write = self.system.write(move |tx| {
             tx.unaudited("that pages confirm a schema");
-            news.iter().try_for_each(|(key, row)| tx.put(&SCHEMAS_CONFIRMED, key, row))
+            news.iter().try_for_each(|(key, row)| tx.put(&SCHEMAS_CONFIRMED, key, row))?;
+            note_confirmed(tx)
         });
         write.await
     }

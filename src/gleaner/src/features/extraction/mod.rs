@@ -28,6 +28,7 @@ mod remove;
 mod retention;
 mod rows;
 mod schemas;
+mod schemas_table;
 mod service;
 mod site;
 mod stored;
@@ -89,6 +90,7 @@ pub static FEATURE: Feature = Feature {
         &rows::PLATFORM_SCHEMAS,
         &rows::SCHEMA_HEADS,
         &rows::SCHEMAS_CONFIRMED,
+        &schemas_table::SCHEMA_CHANGES,
         &rows::COLUMNS,
         &rows::DOMAIN_COLUMNS,
         &rows::LATE_COLUMNS,
@@ -177,6 +179,7 @@ pub static FEATURE: Feature = Feature {
         Need::of::<PageLinks>(),
     ],
     views: views::VIEWS,
+    shared_views: schemas_table::SHARED_VIEWS,
     holdings: erase::HOLDINGS,
     links: stored::LINKS,
     horizons: Some(columns::horizons),

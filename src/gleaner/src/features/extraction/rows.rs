@@ -355,15 +355,16 @@ pub static RESULTS_BY_DOMAIN: Index<(String, Moment), ResultV4> =
 pub static RESULTS: OrgTable<JobId, ResultV4> =
     OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL, &RESULTS_BY_DOMAIN]).fed();
 
-/// Who proposed a schema: a language model from one page or from several, the operator, or the box from what pages of the
-/// kind have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DiscoveredBy {
-    Llm,
-    LlmMultiSample,
-    Manual,
-    ReverseEngineered,
+base::words! {
+    /// Who proposed a schema: a language model from one page or from several, the operator, or the box from what pages of the
+    /// kind have in common.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum DiscoveredBy {
+        Llm "llm",
+        LlmMultiSample "llm_multi_sample",
+        Manual "manual",
+        ReverseEngineered "reverse_engineered",
+    }
 }
 
 /// One version of how a page type of a domain is read; shared by all organizations and never changed.

@@ -7,6 +7,7 @@ use super::rows::{
     DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE, SCHEMAS_BY_DOMAIN,
     SCHEMAS_CONFIRMED, SchemaHeadV1, SchemaKey, SchemaPair,
 };
+use super::schemas_table::note_change;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec::Json;
@@ -276,7 +277,8 @@ fn store_version(tx: &SysWrite<'_>, entry: &CheckedSchema, version: u32) -> Resu
         created_at: tx.now(),
     };
     tx.put(&PLATFORM_SCHEMAS, &SchemaKey { pair: entry.pair.clone(), version }, &row)?;
-    tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })
+    tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })?;
+    note_change(tx)
 }
 
 /// The newest schemas of every domain, as the content of a file that [`import_schemas`] reads.
