@@ -41,6 +41,7 @@ mod mail;
 mod main_content;
 mod operator;
 mod orgs;
+mod page_texts;
 mod pages;
 mod people;
 mod providers;

@@ -34,6 +34,7 @@ mod site;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod trial;
 mod turns;
 mod views;
@@ -67,6 +68,7 @@ use server::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, Query
 use std::sync::Arc;
 use std::time::Duration;
 use stored::PageLinks;
+use texts::Texts;
 use turns::ReadingTurns;
 use uuid::Uuid;
 use wire::{
@@ -91,6 +93,8 @@ pub static FEATURE: Feature = Feature {
         &rows::SCHEMA_HEADS,
         &rows::SCHEMAS_CONFIRMED,
         &schemas_table::SCHEMA_CHANGES,
+        &texts::TEXTS,
+        &texts::TEXT_SUMS,
         &rows::COLUMNS,
         &rows::DOMAIN_COLUMNS,
         &rows::LATE_COLUMNS,
@@ -168,6 +172,7 @@ pub static FEATURE: Feature = Feature {
         TaskSpec::new("extraction.schemas_confirmed", CONFIRMED_PERIOD, |context| {
             Box::pin(async move { context.service::<Extractor>().keep_confirmed().await })
         }),
+        TaskSpec::new("extraction.texts", TEXTS_PERIOD, |context| Box::pin(texts::fill(context))),
         TaskSpec::new("extraction.orphans", ORPHANS_PERIOD, |context| Box::pin(retention::orphans(context))),
     ],
     needs: &[
@@ -177,6 +182,7 @@ pub static FEATURE: Feature = Feature {
         Need::of::<Retention>(),
         Need::of::<ReadingTurns>(),
         Need::of::<PageLinks>(),
+        Need::of::<Texts>(),
     ],
     views: views::VIEWS,
     shared_views: schemas_table::SHARED_VIEWS,
@@ -188,6 +194,8 @@ pub static FEATURE: Feature = Feature {
 
 /// How soon it is kept that pages have confirmed schemas.
 const CONFIRMED_PERIOD: Duration = Duration::from_secs(5);
+/// How soon texts of new pages are made.
+const TEXTS_PERIOD: Duration = Duration::from_secs(2);
 /// How soon what is due goes.
 const RETENTION_PERIOD: Duration = Duration::from_secs(300);
 /// How often folders are looked through for pages that no row knows.

@@ -6,6 +6,7 @@
 
 use super::columns::{COMMON, table_of, typed_tables};
 use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV4, TypedColumnV2};
+use super::texts::{TEXTS, text_of};
 use crate::console::{
     Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, column, console_table, optional_int,
     optional_text, seen_by_agents, table_name, text, time,
@@ -17,6 +18,7 @@ use serde_json::Value;
 use sql::{Cell, ColumnKind, NewestOf, TableSpec};
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 use store::{Key, OrgRead};
 
@@ -24,11 +26,26 @@ use store::{Key, OrgRead};
 pub static VIEWS: &[View] = &[
     View { source: RESULTS.name(), tables, rows },
     View { source: COLUMNS.name(), tables: widest, rows: widened },
+    View { source: TEXTS.name(), tables: || vec![READINGS.spec()], rows: with_text },
 ];
 
-static READINGS: LazyLock<ConsoleTable<ResultV4>> = LazyLock::new(|| {
+/// A result with the main text of its page.
+struct ReadResult {
+    row: Arc<ResultV4>,
+    text: Option<String>,
+}
+
+impl Deref for ReadResult {
+    type Target = ResultV4;
+
+    fn deref(&self) -> &ResultV4 {
+        &self.row
+    }
+}
+
+static READINGS: LazyLock<ConsoleTable<ReadResult>> = LazyLock::new(|| {
     use ColumnKind::{Float64, Int64, Json, Text, Timestamp};
-    let table = ConsoleTable::<ResultV4>::new(
+    let table = ConsoleTable::<ReadResult>::new(
         "readings",
         "One row for each result: what a job extracted from a page.",
         [
@@ -89,9 +106,15 @@ static READINGS: LazyLock<ConsoleTable<ResultV4>> = LazyLock::new(|| {
                 time(row.scraped_at)
             }),
             Column::required("extracted_at", Timestamp, "When it was read.", |row| time(row.extracted_at)),
+            Column::nullable(
+                "text",
+                Text,
+                "The main text of the page, the first 16 KiB; it comes some seconds after the row.",
+                |row| optional_text(row.text.as_ref()),
+            ),
         ],
     );
-    table.newest(newest_of_each_url("readings")).seen_by_agents(readings_of_agent())
+    table.version(2).newest(newest_of_each_url("readings")).seen_by_agents(readings_of_agent())
 });
 
 /// An agent sees what its jobs read, and what was read of its URLs.
@@ -239,13 +262,26 @@ fn typed_table_again(name: &'static str, own: &ColumnsV2) -> Arc<TableSpec> {
     }
 }
 
+/// The reading of the result whose text is under `key`.
+fn with_text(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
+    let job =
+        JobId::decode(key).ok_or_else(|| Error::internal("read a change of a text", "its key is damaged"))?;
+    let row = tx.get(&RESULTS, &job)?.map(Arc::new);
+    Ok(vec![reading(tx, job, row.as_ref())?])
+}
+
+fn reading(tx: &OrgRead<'_>, job: JobId, row: Option<&Arc<ResultV4>>) -> Result<ViewRows> {
+    let read = |row: &Arc<ResultV4>| Ok(ReadResult { row: Arc::clone(row), text: text_of(tx, job)? });
+    Ok(READINGS.rows(&row.map(read).transpose()?))
+}
+
 /// The console rows of the result under `key` as it is now; none in every table when it is gone.
 fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let job = JobId::decode(key)
         .ok_or_else(|| Error::internal("read a change of a result", "its key is damaged"))?;
     let row = tx.get(&RESULTS, &job)?.map(Arc::new);
     let values = row.as_ref().map(reading_values).unwrap_or_default();
-    let mut all = vec![READINGS.rows(row.as_deref()), READING_VALUES.rows(&values)];
+    let mut all = vec![reading(tx, job, row.as_ref())?, READING_VALUES.rows(&values)];
     let own = row.as_ref().filter(|row| row.was_read()).and_then(|row| row.page_type).map(table_of);
     for name in typed_tables() {
         let columns = tx.get(&COLUMNS, &name.to_owned())?.unwrap_or_default();
