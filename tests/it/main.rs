@@ -41,6 +41,7 @@ mod mail;
 mod main_content;
 mod operator;
 mod orgs;
+mod own_page_types;
 mod page_texts;
 mod pages;
 mod people;

@@ -6,7 +6,7 @@
 //! one table the one with the higher version counts.
 
 use super::rows::CATALOG;
-use crate::features::{SharedView, View};
+use crate::features::{OwnTable, SharedView, View};
 use base::Result;
 use sql::{TableName, TableSpec};
 use std::collections::BTreeMap;
@@ -20,6 +20,7 @@ const BROUGHT_TABLES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct Tables {
     shared: BTreeMap<TableName, Arc<TableSpec>>,
+    own_table: Option<OwnTable>,
 }
 
 impl Tables {
@@ -36,7 +37,12 @@ impl Tables {
                 shared.insert(spec.name.clone(), Arc::new(spec));
             }
         }
-        Tables { shared }
+        Tables { shared, own_table: None }
+    }
+
+    /// The same, with what says of tables that only one organization has.
+    pub(super) fn with_own(self, own_table: Option<OwnTable>) -> Tables {
+        Tables { own_table, ..self }
     }
 
     /// The version of a table that everybody has; 0 for any other.
@@ -52,10 +58,17 @@ impl Tables {
             if row.version > self.shared_version(&name) {
                 let mut spec = row.spec(name.clone());
                 // Which table keeps its newest rows is the release's to say, and what of it an agent sees; the former has the
-                // same columns.
+                // same columns. Of a table that not everybody has its slice says so, and whether it is there.
                 if let Some(shared) = self.shared.get(&name) {
                     spec.newest = shared.newest.clone();
                     spec.agent_rows = shared.agent_rows.clone();
+                } else {
+                    let known = match self.own_table {
+                        Some(complete) => complete(tx, spec)?,
+                        None => Some(spec),
+                    };
+                    let Some(known) = known else { continue };
+                    spec = known;
                 }
                 if let Some(kept) = spec.newest_table() {
                     tables.insert(kept.name.clone(), Arc::new(kept));

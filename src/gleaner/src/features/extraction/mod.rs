@@ -52,6 +52,7 @@ pub use wire::{PendingView, ResultMetadata, ResultView};
 
 use crate::features::Feature;
 use crate::features::billing::Retention;
+use crate::features::urls::check_page_type;
 use crate::features::wiring::ConsumerSpec;
 use base::ids::{JobId, ResultId};
 use base::limits::LIST_BYTES_MAX;
@@ -189,6 +190,7 @@ pub static FEATURE: Feature = Feature {
     holdings: erase::HOLDINGS,
     links: stored::LINKS,
     horizons: Some(columns::horizons),
+    own_table: Some(views::own_table),
     ..Feature::NONE
 };
 
@@ -226,6 +228,7 @@ async fn list_results(
     page: PageRequest,
 ) -> Result<Body<ResultList>> {
     let feed = org.service::<SearchFeed>();
+    org.read(|tx| check_page_type(tx, "pageType", filter.page_type))?;
     let query = result_query(filter, &page)?;
     let search = feed.index().org(org.id().0);
     let fed = Arc::clone(&feed);
@@ -377,6 +380,7 @@ async fn list_schemas(
 ) -> Result<Body<SchemaList>> {
     // The list of the spec has one page and so gives no cursor: whatever comes as one is another list's.
     page.position(SCHEMA_LIST)?;
+    org.read(|tx| check_page_type(tx, "pageType", filter.page_type))?;
     let extractor = org.service::<Extractor>();
     let rows = extractor.list_schemas(filter.domain.as_deref(), filter.page_type, page.limit)?;
     let views = rows.into_iter().map(|(row, confirmed)| SchemaView::new(row, confirmed));

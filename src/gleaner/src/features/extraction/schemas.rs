@@ -49,6 +49,9 @@ pub fn good_until(row: &PlatformSchemaV1, confirmed: Option<Timestamp>) -> Times
 
 /// The newest schema of a page type at the first of these places that has any.
 fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Option<SchemaKey>> {
+    if page_type.is_own() {
+        return Ok(None);
+    }
     for place in places {
         let pair = SchemaPair::new(place, page_type);
         if let Some(head) = tx.get(&SCHEMA_HEADS, &pair)? {
@@ -219,6 +222,10 @@ fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> 
     };
     let domain = schema_domain(domain)
         .ok_or_else(|| Error::invalid(&field("domain"), format!("\"{domain}\" is not a host name")))?;
+    if entry.page_type.is_own() {
+        let names: Vec<_> = PageType::ALL.iter().map(PageType::name).collect();
+        return Err(Error::invalid(&field("pageType"), format!("must be one of {}", names.join(", "))));
+    }
     Schema::compile(&entry.attributes).map_err(|error| Error::invalid(&field(&error.path), error.message))?;
     let confidence = entry.confidence.unwrap_or(1.0);
     if !(0.0..=1.0).contains(&confidence) {

@@ -208,16 +208,18 @@ async fn turn(context: &TaskContext, texts: &Texts, org: OrgId) -> Result<bool> 
         made.push((job, hash, ResultTextV1 { text: text.map(|written| written.text) }));
     }
     if !made.is_empty() {
-        rows.write(move |tx| put_all(tx, made)).await?;
+        rows.write(move |tx| put_all(tx, made, ORG_BYTES_MAX)).await?;
     }
     texts.0.lock().insert(org, walk);
     Ok(true)
 }
 
-/// Keeps texts, unless their pages are gone by now, and makes room for them.
-fn put_all(tx: &OrgWrite<'_>, made: Vec<(JobId, [u8; 32], ResultTextV1)>) -> Result<()> {
+/// A text of a job's result, and the page that it is made of.
+pub(super) type MadeText = (JobId, [u8; 32], ResultTextV1);
+
+/// Keeps texts, unless their pages are gone by now, and makes room for them: the oldest go.
+pub(super) fn put_all(tx: &OrgWrite<'_>, made: Vec<MadeText>, bytes_max: u64) -> Result<()> {
     tx.unaudited("texts of pages");
-    let mut bytes = sum(tx)?.bytes;
     for (job, hash, text) in made {
         let row = readable("a result", job, tx.get(&RESULTS, &job))?.flatten();
         let is_there = match row.filter(|row| row.page.hash == hash) {
@@ -225,15 +227,17 @@ fn put_all(tx: &OrgWrite<'_>, made: Vec<(JobId, [u8; 32], ResultTextV1)>) -> Res
             None => false,
         };
         if is_there {
-            bytes += weight(&text);
+            forget(tx, job)?;
+            let bytes = sum(tx)?.bytes + weight(&text);
+            tx.put(&TEXT_SUMS, &(), &TextSumV1 { bytes })?;
             tx.put(&TEXTS, &job, &text)?;
         }
     }
-    tx.put(&TEXT_SUMS, &(), &TextSumV1 { bytes })?;
-    if bytes > ORG_BYTES_MAX {
-        for key in tx.keys(TEXTS.name(), None, EVICTED_ROWS)? {
-            JobId::decode(&key).map_or(Ok(()), |job| forget(tx, job))?;
+    for key in tx.keys(TEXTS.name(), None, EVICTED_ROWS)? {
+        if sum(tx)?.bytes <= bytes_max {
+            break;
         }
+        JobId::decode(&key).map_or(Ok(()), |job| forget(tx, job))?;
     }
     Ok(())
 }

@@ -342,6 +342,7 @@ fn write(
             new.field, first.id
         )));
     }
+    urls::check_page_type(tx, &format!("{}pageType", new.field), new.request.page_type)?;
     let (url, registered) = match new.target {
         JobTarget::Url(url) => {
             let row = urls::find(tx, &url)?;

@@ -25,7 +25,7 @@ mod tests;
 
 use super::rows::{CATALOG, CatalogTableV1};
 use super::tables::Tables;
-use crate::features::{SharedView, View};
+use crate::features::{OwnTable, SharedView, View};
 use base::clock::Timestamp;
 use base::ids::OrgId;
 use base::{Error, Result};
@@ -138,6 +138,11 @@ impl SnapshotFeed {
             merging: Spent::default(),
             freshness: FRESHNESS,
         })
+    }
+
+    /// The same, with what says of tables that only one organization has.
+    pub(super) fn with_own_tables(self, own: Option<OwnTable>) -> SnapshotFeed {
+        SnapshotFeed { tables: self.tables.with_own(own), ..self }
     }
 
     /// The same, with new rows visible so soon.
