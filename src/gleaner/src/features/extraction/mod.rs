@@ -34,6 +34,7 @@ mod site;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod text_rows;
 mod texts;
 mod trial;
 mod turns;
@@ -94,8 +95,8 @@ pub static FEATURE: Feature = Feature {
         &rows::SCHEMA_HEADS,
         &rows::SCHEMAS_CONFIRMED,
         &schemas_table::SCHEMA_CHANGES,
-        &texts::TEXTS,
-        &texts::TEXT_SUMS,
+        &text_rows::TEXTS,
+        &text_rows::TEXT_SUMS,
         &rows::COLUMNS,
         &rows::DOMAIN_COLUMNS,
         &rows::LATE_COLUMNS,

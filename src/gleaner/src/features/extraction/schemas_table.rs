@@ -33,7 +33,7 @@ struct ShownSchema {
 static TABLE: LazyLock<ConsoleTable<ShownSchema>> = LazyLock::new(|| {
     use ColumnKind::{Bool, Float64, Int64, Json, Text, Timestamp};
     let (required, nullable) = (Column::<ShownSchema>::required, Column::<ShownSchema>::nullable);
-    ConsoleTable::new(
+    ConsoleTable::<ShownSchema>::new(
         "schemas",
         "One row for each version of the platform's schemas: how a page type of a domain is read.",
         [

@@ -14,18 +14,17 @@ use super::main_content::main_text;
 use super::rows::{RESULTS, RESULTS_BY_ID, ResultV4};
 use super::service::read_stored;
 use super::site::has_page;
+use super::text_rows::{ResultTextV1, TEXT_SUMS, TEXTS, TextSumV1, forget, sum, weight};
 use base::Result;
-use base::codec::Record;
 use base::ids::{JobId, OrgId, ResultId};
 use base::limits::HTML_BYTES_MAX;
 use base::page::PageRequest;
 use blob::BlobStore;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use server::task::TaskContext;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
-use store::{Key, OrgRead, OrgTable, OrgWrite, readable};
+use store::{Key, OrgRead, OrgWrite, readable};
 
 /// Bytes of a text in the console; what is longer is cut.
 pub(super) const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -39,55 +38,6 @@ const SLACK_ROWS: usize = 256;
 const EVICTED_ROWS: usize = 32;
 /// How much longer it rests than it works.
 const REST_FACTOR: u32 = 2;
-
-/// The main text of a result's page.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ResultTextV1 {
-    /// None where the page could not be read.
-    pub text: Option<String>,
-}
-
-impl Record for ResultTextV1 {}
-
-/// By the result's job. What is derived is not the organization's to pay for.
-pub static TEXTS: OrgTable<JobId, ResultTextV1> = OrgTable::new("result_texts", "Text").fed().uncounted();
-
-/// How much the texts of an organization take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextSumV1 {
-    bytes: u64,
-}
-
-impl Record for TextSumV1 {}
-
-pub static TEXT_SUMS: OrgTable<(), TextSumV1> = OrgTable::new("result_text_sums", "Text").uncounted();
-
-/// The text of a job's result, as far as there is one.
-pub(super) fn text_of(tx: &OrgRead<'_>, job: JobId) -> Result<Option<String>> {
-    Ok(readable("the text of a page", job, tx.get(&TEXTS, &job))?.flatten().and_then(|row| row.text))
-}
-
-/// Removes the text of a job's result with its page.
-pub(super) fn forget(tx: &OrgWrite<'_>, job: JobId) -> Result<()> {
-    let Some(row) = readable("the text of a page", job, tx.get(&TEXTS, &job))? else {
-        // How long it was cannot be told; the sum is the larger for it.
-        return tx.delete(&TEXTS, &job).map(drop);
-    };
-    let Some(row) = row else { return Ok(()) };
-    tx.delete(&TEXTS, &job)?;
-    let mut sum = sum(tx)?;
-    sum.bytes = sum.bytes.saturating_sub(weight(&row));
-    tx.put(&TEXT_SUMS, &(), &sum)
-}
-
-fn sum(tx: &OrgRead<'_>) -> Result<TextSumV1> {
-    Ok(readable("the size of texts", "", tx.get(&TEXT_SUMS, &()))?.flatten().unwrap_or_default())
-}
-
-/// Also one that is not there takes a little.
-fn weight(row: &ResultTextV1) -> u64 {
-    64 + row.text.as_ref().map_or(0, String::len) as u64
-}
 
 /// Where the walks through the organizations' results stand. Hung up in the services.
 #[derive(Default)]

@@ -6,7 +6,7 @@
 
 use super::columns::{COMMON, all_typed_tables, table_of, typed_tables};
 use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV4, TypedColumnV2};
-use super::texts::{TEXTS, text_of};
+use super::text_rows::{TEXTS, text_of};
 use crate::console::{
     Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, column, console_table, optional_int,
     optional_text, seen_by_agents, table_name, text, time,

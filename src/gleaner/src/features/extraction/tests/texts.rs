@@ -1,7 +1,8 @@
 //! How long the texts of pages are kept.
 
 use super::*;
-use crate::features::extraction::texts::{MadeText, ResultTextV1, put_all, text_of};
+use crate::features::extraction::text_rows::{ResultTextV1, text_of};
+use crate::features::extraction::texts::{MadeText, put_all};
 
 fn made(row: &ResultV4, text: &str) -> MadeText {
     (row.job, row.page.hash, ResultTextV1 { text: Some(text.to_owned()) })
