@@ -232,7 +232,7 @@ async fn a_page_type_ends_with_its_last_attribute_and_begins_again() {
     // Older rows are filled by reading them again, as those of the platform's page types.
     let again = json!({ "domain": "127.0.0.1", "pageType": "real_estate" });
     let done = expect(post(&ada.api, "/api/v1/extraction/backfill", &again).await, 200);
-    assert_eq!((&done["isComplete"], &done["rows"][0]["status"]), (&json!(true), &json!("updated")));
+    assert_eq!((&done["isComplete"], &done["results"][0]["status"]), (&json!(true), &json!("updated")));
     gives(&ada.api, both, json!([{ "rooms": 5.0, "price": 550_000.0 }])).await;
 
     // Also where the snapshots are made anew.

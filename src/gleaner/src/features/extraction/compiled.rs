@@ -11,8 +11,8 @@ use super::columns::{TypedAttribute, typed};
 use super::rows::{
     PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMAS_CONFIRMED, SchemaConfirmedV1, SchemaKey, SchemaRefV1,
 };
+use super::schema_changes::note_confirmed;
 use super::schemas::{attributes_of, newest_readable, places_with_schemas};
-use super::schemas_table::note_confirmed;
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::SchemaId;

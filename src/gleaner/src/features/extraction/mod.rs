@@ -27,6 +27,7 @@ mod pages;
 mod remove;
 mod retention;
 mod rows;
+mod schema_changes;
 mod schemas;
 mod schemas_table;
 mod service;
@@ -94,7 +95,7 @@ pub static FEATURE: Feature = Feature {
         &rows::PLATFORM_SCHEMAS,
         &rows::SCHEMA_HEADS,
         &rows::SCHEMAS_CONFIRMED,
-        &schemas_table::SCHEMA_CHANGES,
+        &schema_changes::SCHEMA_CHANGES,
         &text_rows::TEXTS,
         &text_rows::TEXT_SUMS,
         &rows::COLUMNS,

@@ -7,7 +7,7 @@ use super::rows::{
     DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE, SCHEMAS_BY_DOMAIN,
     SCHEMAS_CONFIRMED, SchemaHeadV1, SchemaKey, SchemaPair,
 };
-use super::schemas_table::note_change;
+use super::schema_changes::note_change;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec::Json;

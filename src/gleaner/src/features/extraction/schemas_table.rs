@@ -2,23 +2,19 @@
 //! they are the platform's, and what somebody has read by them is not in it.
 
 use super::rows::{PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS};
+use super::schema_changes::count;
 use super::schemas::{attributes_of, good_until, with_confirmed};
 use crate::console::{Column, ConsoleTable, SharedView, int, optional_time, text, time};
 use base::Result;
-use base::clock::{Moment, Timestamp};
-use base::codec::Record;
-use serde::{Deserialize, Serialize};
+use base::clock::Timestamp;
 use sql::{Cell, ColumnKind, Key};
 use std::sync::LazyLock;
-use std::time::Duration;
-use store::{SysRead, SysTable, SysWrite, readable};
+use store::{SysRead, readable};
 
 /// Versions of schemas that the table has.
 const ROWS_MAX: usize = 100_000;
 /// Rows read at once.
 const STEP_ROWS: usize = 1_000;
-/// How soon the table says that pages have confirmed schemas: pages come all the time, and all rows are read again.
-const CONFIRMED_WITHIN: Duration = Duration::from_secs(600);
 
 pub(super) static SHARED_VIEWS: &[SharedView] =
     &[SharedView { table: || TABLE.spec(), version, rows: all_rows }];
@@ -83,53 +79,9 @@ static TABLE: LazyLock<ConsoleTable<ShownSchema>> = LazyLock::new(|| {
     )
 });
 
-/// How often the schemas have changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SchemaChangesV1 {
-    count: u64,
-    /// When pages have confirmed some that are not counted yet.
-    confirmed_at: Option<Moment>,
-}
-
-impl Record for SchemaChangesV1 {}
-
-pub static SCHEMA_CHANGES: SysTable<(), SchemaChangesV1> =
-    SysTable::new("platform_schemas_changes", "Schema changes");
-
 /// What there was before anything was counted is a state of its own.
 fn version(tx: &SysRead<'_>) -> Result<u64> {
-    let known = changes(tx)?;
-    Ok(1 + known.count + u64::from(known.is_due(tx.moment())))
-}
-
-fn changes(tx: &SysRead<'_>) -> Result<SchemaChangesV1> {
-    Ok(readable("how often schemas have changed", "", tx.get(&SCHEMA_CHANGES, &()))?
-        .flatten()
-        .unwrap_or_default())
-}
-
-impl SchemaChangesV1 {
-    fn is_due(self, now: Moment) -> bool {
-        self.confirmed_at.is_some_and(|at| at.after(CONFIRMED_WITHIN) <= now)
-    }
-}
-
-/// Must be called wherever schemas, or which of them is the newest, are changed: the table follows.
-pub(super) fn note_change(tx: &SysWrite<'_>) -> Result<()> {
-    let known = changes(tx)?;
-    let count = known.count + 1 + u64::from(known.is_due(tx.moment()));
-    tx.put(&SCHEMA_CHANGES, &(), &SchemaChangesV1 { count, confirmed_at: None })
-}
-
-/// The same where pages have only confirmed what there is.
-pub(super) fn note_confirmed(tx: &SysWrite<'_>) -> Result<()> {
-    let known = changes(tx)?;
-    let is_due = known.is_due(tx.moment());
-    if known.confirmed_at.is_some() && !is_due {
-        return Ok(());
-    }
-    let count = known.count + u64::from(is_due);
-    tx.put(&SCHEMA_CHANGES, &(), &SchemaChangesV1 { count, confirmed_at: Some(tx.moment()) })
+    Ok(1 + count(tx)?)
 }
 
 fn all_rows(tx: &SysRead<'_>) -> Result<Vec<(Key, Vec<Cell>)>> {
