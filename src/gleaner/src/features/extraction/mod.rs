@@ -37,6 +37,8 @@ mod turns;
 mod views;
 mod wire;
 
+pub use attributes::save_beside;
+pub use body::is_document;
 pub use draft::ResultDraft;
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
@@ -47,7 +49,9 @@ pub use schemas::{
     Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_schema, attributes_of, export_schemas,
     import_schemas, schema_to_beat,
 };
-pub use service::{DeliveredPage, Extractor, note_url, record};
+pub use service::{DeliveredPage, Extractor, note_url, read_stored, record};
+pub use site::{Site, has_page, newest_page, newest_page_of_url, results_of_site};
+pub use turns::ReadingTurns;
 pub use wire::{PendingView, ResultMetadata, ResultView};
 
 use crate::features::Feature;
@@ -68,7 +72,6 @@ use server::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, Query
 use std::sync::Arc;
 use std::time::Duration;
 use stored::PageLinks;
-use turns::ReadingTurns;
 use uuid::Uuid;
 use wire::{
     FacetCount, FacetsView, FoundResult, RETRY_AFTER_SECS, ResultFilter, ResultList, SchemaFilter,

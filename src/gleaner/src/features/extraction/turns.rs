@@ -20,9 +20,9 @@ pub struct ReadingTurns(Arc<FairSemaphore<OrgId>>);
 /// Lasts until it is dropped.
 pub type ReadingTurn = FairPermit<OrgId>;
 
-impl ReadingTurns {
+impl Default for ReadingTurns {
     /// As many pages at once as there are cores.
-    pub fn new() -> ReadingTurns {
+    fn default() -> ReadingTurns {
         let places = available_parallelism().map_or(2, usize::from);
         let kept_after = Duration::from_secs(1);
         ReadingTurns(FairSemaphore::new(FairnessRules {
@@ -32,7 +32,9 @@ impl ReadingTurns {
             waiting_max: WAITING_MAX,
         }))
     }
+}
 
+impl ReadingTurns {
     /// Waits for a turn.
     pub async fn next(&self, org: OrgId) -> Result<ReadingTurn> {
         let limit = OrganizationLimit { running: 1, waiting: OWN_WAITING_MAX };
