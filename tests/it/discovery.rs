@@ -3,6 +3,7 @@
 
 mod fair;
 mod learn;
+mod model;
 mod real;
 
 use crate::harness::web::{Answer, Web};
@@ -19,7 +20,7 @@ pub const LEARN: &str = "/api/v1/extraction/learn";
 /// What stands on a private page alone.
 const SECRET: &str = "Alpenrose-Konditionen";
 
-const GOODS: [(&str, &str, &str); 9] = [
+pub const GOODS: [(&str, &str, &str); 9] = [
     ("Block plane", "48.50", "InStock"),
     ("Fine saw", "61.20", "OutOfStock"),
     ("Bench vice", "189.90", "InStock"),

@@ -99,6 +99,7 @@ struct LearnedAttribute {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "LessonPreview")]
 struct PreviewView {
     job_id: JobId,
     url: String,

@@ -1,26 +1,32 @@
 //! Discovery and teaching: schemas that the box finds out from stored pages by itself, and attributes that it learns from examples.
 //!
 //! A discovery is a row that a task works off ([`task`]): [`sample`] says which pages may teach what is everybody's, [`lesson`] what
-//! they teach, and [`check`] what of it holds. [`learn`] is taught by its caller, at once, and what comes of it is the
+//! they teach, and [`check`] what of it holds. With an endpoint set, [`llm`] proposes as well. [`learn`] is taught by its caller, at once, and what comes of it is the
 //! organization's own.
 
 mod check;
 mod learn;
 mod lesson;
+mod llm;
 mod rows;
 mod sample;
 mod task;
 mod wire;
 
 use super::Feature;
+use crate::config::SectionSpec;
 use crate::features::extraction::{
     Extractor, RESULTS, ReadingTurns, ResultV4, Site, newest_page, newest_page_of_url,
 };
+use crate::features::wiring::Wiring;
 use base::audit::Action;
 use base::ids::{DiscoveryId, JobId};
 use base::web::{WebUrl, host_of};
 use base::{Code, Error, Result};
 use blob::BlobStore;
+use fetch::Direct;
+use futures::future::BoxFuture;
+use llm::{LanguageModel, LlmConfig};
 use rows::{DISCOVERIES, DiscoveryStatus, DiscoveryV1, OWN_OPEN};
 use sample::{SAMPLE_PAGES_DEFAULT, SAMPLE_PAGES_MAX};
 use server::permit::{WorkflowsRead, WorkflowsWrite};
@@ -42,6 +48,8 @@ const RETRY_AFTER_SECS: u32 = 2;
 pub static FEATURE: Feature = Feature {
     name: "discovery",
     uses: &["extraction", "jobs", "providers", "schedules", "site_sessions"],
+    sections: &[SectionSpec::of::<LlmConfig>()],
+    open: Some(open),
     tables: &[&DISCOVERIES],
     routes: &[
         Route::post("/api/v1/extraction/discover", "discoverSchema", &Handler::new(discover))
@@ -59,9 +67,22 @@ pub static FEATURE: Feature = Feature {
         TaskSpec::new(task::RUN, LOOK_EVERY, |context| Box::pin(task::run_all(context))),
         TaskSpec::new("discovery.remove", REMOVE_EVERY, |context| Box::pin(task::remove_old(context))),
     ],
-    needs: &[Need::of::<Extractor>(), Need::of::<BlobStore>(), Need::of::<ReadingTurns>()],
+    needs: &[
+        Need::of::<Extractor>(),
+        Need::of::<BlobStore>(),
+        Need::of::<ReadingTurns>(),
+        Need::of::<LanguageModel>(),
+    ],
     ..Feature::NONE
 };
+
+fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
+    Box::pin(async move {
+        let model = LanguageModel::new(wiring.config.section::<LlmConfig>(), wiring.part::<Direct>())?;
+        wiring.hang::<LanguageModel>(model);
+        Ok(())
+    })
+}
 
 async fn discover(
     org: Org<WorkflowsWrite>,
@@ -73,13 +94,16 @@ async fn discover(
         return Err(Error::invalid("sampleSize", format!("must be from 1 to {SAMPLE_PAGES_MAX}")));
     }
     let named = NamedPages::of(asked.job_ids, asked.urls)?;
-    let signals = org.service::<Signals>();
-    let made = org.write(move |tx| {
+    let jobs = org.read(|tx| {
         let jobs = named.jobs(tx, &site)?;
         if jobs.is_empty() && newest_page(tx, &site)?.is_none() {
             let message = "There is no stored page of the domain: collect one first.";
             return Err(Error::not_found("Page").message(message));
         }
+        Ok(jobs)
+    })?;
+    let signals = org.service::<Signals>();
+    let made = org.write(move |tx| {
         if tx.count_index(&OWN_OPEN, 1_u8, OPEN_MAX)? >= OPEN_MAX {
             let message = format!("{OPEN_MAX} discoveries of yours have not ended.");
             return Err(Error::new(Code::RateLimited).message(message).header("retry-after", "10"));

@@ -4,12 +4,14 @@
 //! learned from on threads apart, by half of the cores: learning takes seconds where pages are hostile, and what users wait for
 //! goes first.
 
+use super::check::Proposal;
 use super::lesson::{Class, Decision, Lesson, Refusal};
+use super::llm::LanguageModel;
 use super::rows::{DISCOVERIES, DiscoveryStatus, DiscoveryV1, ENDED, OPEN};
 use super::sample::{HELD_BACK_PAGES_MAX, choose, read_pages};
 use super::wire::{NotSaved, Outcome, SchemaVersion};
 use crate::features::extraction::{
-    Adoption, PlatformSchemaV1, ProposedSchema, SchemaRefV1, Site, adopt_schema, schema_to_beat,
+    Adoption, DiscoveredBy, PlatformSchemaV1, ProposedSchema, SchemaRefV1, Site, adopt_schema, schema_to_beat,
 };
 use crate::features::schedules::entries;
 use base::codec::Json;
@@ -24,7 +26,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use store::{OrgStore, Seek, SysWrite, readable};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 pub(super) const RUN: &str = "discovery.run";
 
@@ -133,33 +135,99 @@ async fn discover(
 ) -> Result<Outcome> {
     let site =
         Site::named(&row.domain).ok_or_else(|| Error::internal("read a discovery", "its domain is none"))?;
-    let _place = cpu.acquire().await.map_err(|e| Error::internal("wait for a core", e))?;
+    let place = || async { cpu.acquire().await.map_err(|e| Error::internal("wait for a core", e)) };
+    let at_work = place().await?;
     let sample_size = row.sample_size as usize;
     // Of the newest pages some may be of another type.
     let count = if row.jobs.is_empty() { 2 * sample_size } else { row.jobs.len() } + HELD_BACK_PAGES_MAX;
     let chosen = own.read(|tx| choose(tx, &site, &row.jobs, count))?;
     let pages = read_pages(&context.service::<BlobStore>().org(own.id().0), chosen.rows).await?;
     let (left_out, asked) = (chosen.left_out, row.page_type);
+    let model = context.service::<LanguageModel>();
+    let has_model = model.is_on();
     let taught = apart(move || {
-        let class = Class::of(pages, left_out, asked, sample_size)?;
+        let class = Class::of(pages, left_out, asked, (sample_size, has_model))?;
         let lesson = class.teach();
         Ok::<_, Refusal>((class, lesson))
     });
-    match taught.await? {
-        Ok((class, lesson)) => propose(context, &site, class, lesson).await,
+    let (class, lesson) = match taught.await? {
+        Ok(taught) => taught,
         Err(Refusal { error, page_type, sample }) => {
-            Ok(Outcome { error: Some(error), page_type, sample, ..Outcome::default() })
+            return Ok(Outcome { error: Some(error), page_type, sample, ..Outcome::default() });
         }
+    };
+    if !has_model {
+        return propose(context, &site, class, lesson, Vec::new()).await;
     }
+    // Others go on while a model thinks.
+    drop(at_work);
+    let asked = tokio::select! {
+        asked = ask(&model, class, &place) => asked?,
+        () = context.stopped() => return Err(Error::unavailable("the box stops; it is begun again")),
+    };
+    let (class, proposed, notes) = asked;
+    let _at_work = place().await?;
+    let lesson = match proposed {
+        Some(proposed) => lesson.with(proposed),
+        None => lesson,
+    };
+    propose(context, &site, class, lesson, notes).await
+}
+
+/// Asks the language model what the pages are read by, and checks what it says; why nothing came of it is in the notes.
+async fn ask<'c, P, F>(
+    model: &LanguageModel,
+    mut class: Class,
+    place: &P,
+) -> Result<(Class, Option<Lesson>, Vec<String>)>
+where
+    P: Fn() -> F,
+    F: Future<Output = Result<SemaphorePermit<'c>>>,
+{
+    let shown = class.shown();
+    let (outlined, outlines) = apart(move || (class.outlines(0, shown), class)).await.map(|(o, c)| (c, o))?;
+    class = outlined;
+    let Some(proposed) = model.propose(&outlines, class.page_type, &class.names()).await else {
+        let note = "The language model gave no answer that can be used; the pages alone have taught.";
+        return Ok((class, None, vec![note.to_owned()]));
+    };
+    class.page_type = class.page_type.or(Some(proposed.page_type));
+    let unknown = class.unknown(&proposed.attributes, shown);
+    if !unknown.is_empty() {
+        let (outlined, outlines) =
+            apart(move || (class.outlines(shown, shown.max(2)), class)).await.map(|(o, c)| (c, o))?;
+        class = outlined;
+        let read = model.read(&outlines, &unknown).await.unwrap_or_default();
+        let _at_work = place().await?;
+        class = apart(move || {
+            class.tell(shown, read, &unknown);
+            class
+        })
+        .await?;
+    }
+    let discovered_by = if shown == 1 { DiscoveredBy::Llm } else { DiscoveredBy::LlmMultiSample };
+    let proposal = |attribute| Proposal { attribute, right: 0.0, of: 0, is_firm: false };
+    let proposals: Vec<Proposal> = proposed.attributes.into_iter().map(proposal).collect();
+    let _at_work = place().await?;
+    let checked = apart(move || (class.checked(proposals, shown, discovered_by), class)).await?;
+    let (lesson, class) = checked;
+    let note =
+        "Nothing that the language model proposed holds on held-back pages; the pages alone have taught.";
+    let notes = if lesson.kept.is_empty() { vec![note.to_owned()] } else { Vec::new() };
+    Ok((class, Some(lesson), notes))
 }
 
 /// Holds what was learned against the schema that holds, and makes it the next version if it is better.
-async fn propose(context: &TaskContext, site: &Site, class: Class, lesson: Lesson) -> Result<Outcome> {
-    let mut outcome = class.outcome(&lesson);
-    if outcome.error.is_some() {
-        return Ok(outcome);
-    }
-    let (page_type, discovered_by) = (class.page_type, lesson.discovered_by);
+async fn propose(
+    context: &TaskContext,
+    site: &Site,
+    class: Class,
+    lesson: Lesson,
+    notes: Vec<String>,
+) -> Result<Outcome> {
+    let mut outcome = Outcome { notes, ..class.outcome(&lesson) };
+    let Some(page_type) = class.page_type.filter(|_| outcome.error.is_none()) else { return Ok(outcome) };
+    let discovered_by = lesson.discovered_by;
     let sample_count = u32::try_from(class.page_count()).unwrap_or(u32::MAX);
     let class = Arc::new((class, lesson));
     outcome.not_saved = Some(NotSaved::Overtaken);
