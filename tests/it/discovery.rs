@@ -190,6 +190,44 @@ async fn what_was_fetched_as_somebody_teaches_nobody() {
     at.stop().await;
 }
 
+/// A vendor whose address an organization has replaced says of any site what the organization likes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_teaches_about_sites_of_others() {
+    let web = Web::open_hosts(|_, target| {
+        let number: String =
+            target.split("%2Fp%2F").nth(1)?.chars().take_while(char::is_ascii_digit).collect();
+        Some(Answer::html(product(number.parse().ok()?, "<p>forged</p>")))
+    })
+    .await;
+    let at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let member = at.member("eve").await;
+    let api = &member.api;
+    let direct = expect(get(api, "/api/v1/providers").await, 200)["items"][0].clone();
+    let vendor =
+        json!({ "adapter": "scraperapi", "credentials": { "apiKey": "k" }, "baseUrl": web.url("/vendor") });
+    let vendor = expect(post(api, "/api/v1/providers", &vendor).await, 201);
+    let direct = format!("/api/v1/providers/{}", text(&direct, "id"));
+    assert_eq!(api.delete(&direct).await.unwrap().status, 204);
+    for number in 0..3 {
+        let job = collect(api, &format!("http://bank.example.com/p/{number}")).await;
+        assert_eq!(job["status"], "succeeded", "{job}");
+    }
+    let asked = json!({ "domain": "example.com" });
+    for _ in 0..2 {
+        let found = discovered(api, &asked).await;
+        assert_eq!((&found["status"], &found["schema"]), (&json!("failed"), &Value::Null), "{found:#}");
+        assert!(
+            found["sample"].as_array().unwrap().iter().all(|page| page["reason"] == "own_way"),
+            "{found:#}"
+        );
+        // To put the address back does not make what came before honest.
+        let path = format!("/api/v1/providers/{}", text(&vendor, "id"));
+        expect(api.send(http::Method::PATCH, &path, Some(&json!({ "baseUrl": "" }))).await.unwrap(), 200);
+    }
+    assert_eq!(get(api, "/api/v1/extraction/schemas/example.com/product").await.status, 404);
+    at.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schema_that_the_operator_imported_stays() {
     let web = shop().await;

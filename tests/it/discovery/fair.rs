@@ -18,7 +18,12 @@ async fn shop() -> Web {
             let crowd = format!("<p>{name}</p><i>12,00 €</i>").repeat(3_000);
             Some(page.replace("</body>", &format!("{crowd}</body>")))
         };
-        small.or_else(large).map(Answer::html)
+        let deep = || {
+            let number = number(path, "/deep/")?;
+            let around = "<div><span class=a>".repeat(60_000);
+            Some(product(number, "").replace("<h1>", &format!("{around}<h1>")))
+        };
+        small.or_else(large).or_else(deep).map(Answer::html)
     })
     .await
 }
@@ -92,4 +97,17 @@ async fn a_discovery_outlives_the_process() {
     }
     let listed = expect(get(&api, "/api/v1/extraction/schemas").await, 200);
     assert_eq!(listed["items"].as_array().unwrap().len(), 1, "they all say the same");
+}
+
+/// Pages that are made to cost much: an end within the work that a discovery may do, and an answer that says what became of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_that_nest_without_end_teach_or_do_not() {
+    let web = shop().await;
+    let at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let member = at.member("ada").await;
+    collect_all(&member.api, &web, "/deep/", 0..3).await;
+    let found = discovered(&member.api, &json!({ "domain": "127.0.0.1", "pageType": "product" })).await;
+    assert_eq!(found["sample"].as_array().unwrap().len(), 3, "{found:#}");
+    assert!(found["status"] == "succeeded" || found["error"].is_string(), "{found:#}");
+    at.stop().await;
 }
