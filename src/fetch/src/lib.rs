@@ -37,7 +37,7 @@ pub mod politeness;
 pub mod provider;
 pub mod proxies;
 pub mod proxy;
-mod retry_after;
+pub mod retry_after;
 pub mod robots;
 pub mod session;
 pub mod stage;

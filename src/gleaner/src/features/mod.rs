@@ -20,6 +20,7 @@ pub mod inputs;
 pub mod jobs;
 pub mod mail;
 pub mod orgs;
+pub mod outputs;
 pub mod providers;
 pub mod raw;
 pub mod schedules;
@@ -235,6 +236,7 @@ pub static ALL: &[&Feature] = &[
     &jobs::FEATURE,
     &schedules::FEATURE,
     &inputs::FEATURE,
+    &outputs::FEATURE,
     &benchmarks::FEATURE,
     &extraction::FEATURE,
     &billing::FEATURE,
