@@ -40,6 +40,7 @@ mod mail;
 mod main_content;
 mod operator;
 mod orgs;
+mod outputs;
 mod pages;
 mod people;
 mod providers;

@@ -28,6 +28,8 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/inputs/{id}", Some("input")),
     ("/api/v1/jobs/{id}", Some("job")),
     ("/api/v1/optimization/suggestions/{id}", Some("suggestion")),
+    ("/api/v1/deliveries/{id}", Some("delivery")),
+    ("/api/v1/outputs/{id}", Some("output")),
     ("/api/v1/orgs/current/invites/{id}", Some("invite")),
     ("/api/v1/orgs/current/members/{userId}", Some("member")),
     ("/api/v1/providers/{id}", Some("provider")),
@@ -47,6 +49,8 @@ const BODIES: &[(&str, &str)] = &[
     ("toggleSchedule", r#"{"isEnabled":false}"#),
     ("updateSchedule", r#"{"name":"taken over","cron":"@daily"}"#),
     ("testProvider", r#"{"url":"https://example.com/"}"#),
+    ("recoverDeliveries", r#"{"since":"2026-01-01T00:00:00Z"}"#),
+    ("updateOutput", r#"{"name":"taken over","isEnabled":false}"#),
     ("updateMember", r#"{"role":"viewer"}"#),
     ("updateProvider", r#"{"name":"taken over","isEnabled":false}"#),
     ("updateWorkflow", r#"{"name":"taken over"}"#),
@@ -86,6 +90,28 @@ async fn smart_workflow(member: &Member, name: &str) -> String {
     let second = format!("/api/v1/providers/{}", text(&second, "id"));
     assert_eq!(member.api.send(Method::DELETE, &second, None).await.unwrap().status, 204);
     text(&smart, "workflowId").to_owned()
+}
+
+/// An output to which a delivery was made.
+async fn output(member: &Member, web: &Web, name: &str) -> (String, String) {
+    let new = json!({
+        "kind": "webhook", "name": format!("/{name}"), "url": web.url("/hook"), "events": ["job.queued"],
+        "tags": [name],
+    });
+    let output = text(&expect(post(&member.api, "/api/v1/outputs", &new).await, 201), "id").to_owned();
+    let schedule = json!({ "name": "delivered", "cron": "@yearly" });
+    let schedule = expect(post(&member.api, "/api/v1/schedules", &schedule).await, 201);
+    let one = format!("/api/v1/schedules/{}", text(&schedule, "id"));
+    let terms = json!({ "events": ["schedule.*"], "tags": [] });
+    expect(crate::audit::patch(&member.api, &format!("/api/v1/outputs/{output}"), &terms).await, 200);
+    expect(post(&member.api, &format!("{one}/trigger"), &json!({})).await, 200);
+    let delivery = eventually("a delivery is made", Duration::from_secs(20), || async {
+        let made = expect(get(&member.api, &format!("/api/v1/outputs/{output}/deliveries")).await, 200);
+        made["items"][0]["id"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert_eq!(member.api.send(Method::DELETE, &one, None).await.unwrap().status, 204);
+    (output, delivery)
 }
 
 pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
@@ -134,11 +160,14 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let input =
         json!({ "kind": "sitemap", "name": format!("/{name}"), "url": "https://example.com/sitemap.xml" });
     let input = expect(post(&member.api, "/api/v1/inputs", &input).await, 201);
+    let (output, delivery) = output(&member, web, name).await;
     let session =
         json!({ "domain": "127.0.0.1", "name": format!("/{name}"), "kind": "cookies", "values": "a=1" });
     let session = expect(post(&member.api, "/api/v1/site-sessions", &session).await, 201);
     let ids = vec![
         ("input", text(&input, "id").to_owned()),
+        ("output", output),
+        ("delivery", delivery),
         ("session", text(&session, "id").to_owned()),
         ("batch", text(&batch, "batchId").to_owned()),
         ("schedule", text(&schedule, "id").to_owned()),
@@ -222,6 +251,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         format!("/api/v1/optimization/suggestions/{}", theirs.id("suggestion")),
         format!("/api/v1/schedules/{}/preview", theirs.id("schedule")),
         format!("/api/v1/inputs/{}", theirs.id("input")),
+        format!("/api/v1/outputs/{}", theirs.id("output")),
         format!("/api/v1/bi/exports/{}", theirs.id("export")),
         "/api/v1/orgs/current".to_owned(),
     ] {
@@ -293,6 +323,7 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         "benchmarks",
         "schedules",
         "inputs",
+        "outputs",
         "site-sessions",
         "optimization/suggestions",
     ];

@@ -80,7 +80,7 @@ fn link(base: &str, sort: &str, event: &EventV1) -> String {
     let id = event.subject;
     match sort {
         "job" => format!("{base}/api/v1/jobs/{id}"),
-        "result" => format!("{base}/api/v1/results/{id}"),
+        "result" => format!("{base}/api/v1/extraction/results/by-id/{id}"),
         "schedule" => format!("{base}/api/v1/schedules/{id}"),
         "input" => format!("{base}/api/v1/inputs/{id}"),
         "output" => format!("{base}/api/v1/outputs/{id}"),
@@ -116,7 +116,10 @@ mod tests {
             (&small["sequence"], &small["seq"], &small["data"]["url"]),
             (&json!(3), &json!(7), &json!("https://a/"))
         );
-        assert_eq!(small["link"], "https://box/api/v1/results/00000000-0000-0000-0000-000000000000");
+        assert_eq!(
+            small["link"],
+            "https://box/api/v1/extraction/results/by-id/00000000-0000-0000-0000-000000000000"
+        );
         assert!(small.get("truncated").is_none());
         let tags = vec!["😀".repeat(64); 32];
         for (data, tags) in [

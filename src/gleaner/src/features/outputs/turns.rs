@@ -2,8 +2,8 @@
 //!
 //! A turn is some deliveries of one output. Outputs go in two lanes: one whose last try went well is fast; a new one, and
 //! one that failed, is slow until a try goes well. Each lane has its own places, so endpoints that hang wait for each other
-//! and for nobody else. In a lane the organization with the fewest turns under way goes first, and one that has none can
-//! begin one beyond the lane's places.
+//! and for nobody else. In a lane the organization with the fewest turns under way goes first; none has more than a share of
+//! the places, and one that has none can begin one beyond them.
 
 use base::clock::Moment;
 use base::ids::{OrgId, OutputId};
@@ -13,8 +13,11 @@ use tokio::sync::Notify;
 
 /// Turns that are under way at once, of fast outputs and of slow ones; and those beyond, of organizations that have none.
 pub(super) const FAST_MAX: usize = 24;
-pub(super) const SLOW_MAX: usize = 48;
+pub(super) const SLOW_MAX: usize = 96;
 const BEYOND_MAX: usize = 8;
+/// Turns of one organization, of each lane.
+const FAST_OF_ORG: usize = FAST_MAX / 2;
+const SLOW_OF_ORG: usize = SLOW_MAX / 4;
 /// Deliveries of a turn that are under way at once, of a fast output; of a slow one it is one.
 pub(super) const FAST_DELIVERIES: usize = 8;
 /// Sockets that all of them take at most.
@@ -32,6 +35,13 @@ impl Lane {
         match self {
             Lane::Fast => FAST_MAX,
             Lane::Slow => SLOW_MAX,
+        }
+    }
+
+    fn of_org(self) -> usize {
+        match self {
+            Lane::Fast => FAST_OF_ORG,
+            Lane::Slow => SLOW_OF_ORG,
         }
     }
 
@@ -164,7 +174,8 @@ impl Inner {
         let is_full = total >= lane.places();
         let due = self.orgs.iter().filter(|(_, of_org)| {
             let first = of_org.waiting[at].first();
-            first.is_some_and(|(due, _)| *due <= now) && !(is_full && of_org.running[at] > 0)
+            let most = if is_full { 1 } else { lane.of_org() };
+            first.is_some_and(|(due, _)| *due <= now) && of_org.running[at] < most
         });
         let org = *due.min_by_key(|(_, of_org)| (of_org.running[at], of_org.begun))?.0;
         self.begun += 1;
@@ -196,8 +207,7 @@ mod tests {
             assert_eq!((turn.org, turn.lane), (hostile, Lane::Slow));
             held.push(turn);
         }
-        assert_eq!(held.len(), SLOW_MAX);
-        // Another organization has one of its own although there is no place.
+        assert_eq!(held.len(), SLOW_OF_ORG, "a share of the places, and no more");
         let good = OutputId::new();
         turns.set_due(other, good, now);
         let turn = turns.next(now).unwrap();
@@ -212,7 +222,7 @@ mod tests {
         assert_eq!(turns.next(Moment(30)).map(|turn| turn.org), None);
         turns.ended(turn, None, Lane::Fast);
         assert_eq!(turns.next(Moment(30)).unwrap().output, good);
-        assert_eq!(turns.running(), SLOW_MAX + 1);
+        assert_eq!(turns.running(), SLOW_OF_ORG + 1);
         turns.forget(hostile);
         for turn in held {
             turns.ended(turn, Some(now), Lane::Slow);
@@ -223,13 +233,18 @@ mod tests {
     #[test]
     fn organizations_share_a_lane() {
         let (turns, now) = (Turns::default(), Moment(1));
-        let orgs = [OrgId::new(), OrgId::new(), OrgId::new()];
-        for org in orgs {
-            (0..100).for_each(|_| turns.set_due(org, OutputId::new(), now));
+        let orgs: Vec<_> = (0..8).map(|_| OrgId::new()).collect();
+        for org in &orgs {
+            (0..100).for_each(|_| turns.set_due(*org, OutputId::new(), now));
         }
         let given: Vec<_> = std::iter::from_fn(|| turns.next(now)).collect();
         for org in orgs {
-            assert_eq!(given.iter().filter(|turn| turn.org == org).count(), SLOW_MAX / 3);
+            assert_eq!(given.iter().filter(|turn| turn.org == org).count(), SLOW_MAX / 8);
         }
+        // One that has none has one although there is no place.
+        let late = OrgId::new();
+        (0..2).for_each(|_| turns.set_due(late, OutputId::new(), now));
+        assert_eq!(turns.next(now).map(|turn| turn.org), Some(late));
+        assert_eq!(turns.next(now), None);
     }
 }

@@ -129,8 +129,7 @@ impl NewOutput {
             Some(name) => Name::parse("name", name)?.into_string(),
             None => url.host().chars().take(NAME_CHARS_MAX).collect(),
         };
-        let mut schemes = self.signatures.unwrap_or_else(|| vec![SignatureScheme::V1]);
-        schemes.dedup();
+        let schemes = self.signatures.unwrap_or_else(|| vec![SignatureScheme::V1]);
         if schemes.is_empty() || schemes.len() > 2 || schemes.first() == schemes.get(1) {
             return Err(Error::invalid("signatures", "names v1, v1a, or both"));
         }
