@@ -46,8 +46,21 @@ pub fn good_until(row: &PlatformSchemaV1, confirmed: Option<Timestamp>) -> Times
     row.expires_at.unwrap_or_else(|| confirmed.unwrap_or(row.created_at).after(GOOD_FOR))
 }
 
+/// Those of a page's host and domain that have any schema: most have none, and every page asks.
+pub fn places_with_schemas<'p>(tx: &SysRead<'_>, host: &'p str, domain: &'p str) -> Result<Vec<&'p str>> {
+    let mut places = vec![host, domain];
+    places.dedup();
+    let mut known = Vec::with_capacity(places.len());
+    for place in places {
+        if tx.exists(&SCHEMAS_BY_DOMAIN, place.to_owned())? {
+            known.push(place);
+        }
+    }
+    Ok(known)
+}
+
 /// The newest schema of a page type at the first of these places that has any.
-fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Option<SchemaKey>> {
+fn newest(tx: &SysRead<'_>, places: &[&str], page_type: PageType) -> Result<Option<SchemaKey>> {
     for place in places {
         let pair = SchemaPair::new(place, page_type);
         if let Some(head) = tx.get(&SCHEMA_HEADS, &pair)? {
@@ -58,13 +71,9 @@ fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Op
 }
 
 /// The same for the work on pages: a place that cannot be read has none.
-pub fn newest_readable(
-    tx: &SysRead<'_>,
-    places: [&str; 2],
-    page_type: PageType,
-) -> Result<Option<SchemaKey>> {
+pub fn newest_readable(tx: &SysRead<'_>, places: &[&str], page_type: PageType) -> Result<Option<SchemaKey>> {
     for place in places {
-        let found = newest(tx, [place; 2], page_type);
+        let found = newest(tx, &[place], page_type);
         if let Some(key) = readable("the newest schema of a domain", place, found)?.flatten() {
             return Ok(Some(key));
         }
@@ -89,7 +98,7 @@ pub fn find(tx: &SysRead<'_>, domain: &str, page_type: PageType) -> Result<Platf
     let missing = || Error::not_found(PLATFORM_SCHEMAS.noun());
     let host = schema_domain(domain).ok_or_else(missing)?;
     let registrable = base::web::Domain::parse(&host).map_err(|_| missing())?;
-    let key = newest(tx, [&host, registrable.as_str()], page_type)?.ok_or_else(missing)?;
+    let key = newest(tx, &[&host, registrable.as_str()], page_type)?.ok_or_else(missing)?;
     tx.require(&PLATFORM_SCHEMAS, &key)
 }
 
@@ -236,7 +245,7 @@ fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> 
 fn store_all(tx: &SysWrite<'_>, checked: &[CheckedSchema]) -> Result<ImportSummary> {
     let mut summary = ImportSummary::default();
     for entry in checked {
-        let newest = newest(tx, [&entry.pair.domain; 2], entry.pair.page_type)?;
+        let newest = newest(tx, &[&entry.pair.domain], entry.pair.page_type)?;
         // In the place of one that is damaged comes the next version.
         let current = match &newest {
             Some(key) => readable("a schema", &key.pair.domain, tx.require(&PLATFORM_SCHEMAS, key))?,
