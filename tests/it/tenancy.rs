@@ -92,26 +92,21 @@ async fn smart_workflow(member: &Member, name: &str) -> String {
     text(&smart, "workflowId").to_owned()
 }
 
-/// An output to which a delivery was made.
-async fn output(member: &Member, web: &Web, name: &str) -> (String, String) {
+/// An output that is told of jobs.
+async fn output(member: &Member, web: &Web, name: &str) -> String {
     let new = json!({
         "kind": "webhook", "name": format!("/{name}"), "url": web.url("/hook"), "events": ["job.queued"],
-        "tags": [name],
     });
-    let output = text(&expect(post(&member.api, "/api/v1/outputs", &new).await, 201), "id").to_owned();
-    let schedule = json!({ "name": "delivered", "cron": "@yearly" });
-    let schedule = expect(post(&member.api, "/api/v1/schedules", &schedule).await, 201);
-    let one = format!("/api/v1/schedules/{}", text(&schedule, "id"));
-    let terms = json!({ "events": ["schedule.*"], "tags": [] });
-    expect(crate::audit::patch(&member.api, &format!("/api/v1/outputs/{output}"), &terms).await, 200);
-    expect(post(&member.api, &format!("{one}/trigger"), &json!({})).await, 200);
-    let delivery = eventually("a delivery is made", Duration::from_secs(20), || async {
+    text(&expect(post(&member.api, "/api/v1/outputs", &new).await, 201), "id").to_owned()
+}
+
+/// A delivery that was made to it.
+async fn delivery(member: &Member, output: &str) -> String {
+    eventually("a delivery is made", Duration::from_secs(20), || async {
         let made = expect(get(&member.api, &format!("/api/v1/outputs/{output}/deliveries")).await, 200);
         made["items"][0]["id"].as_str().map(str::to_owned)
     })
-    .await;
-    assert_eq!(member.api.send(Method::DELETE, &one, None).await.unwrap().status, 204);
-    (output, delivery)
+    .await
 }
 
 pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
@@ -120,6 +115,7 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let workflow = smart_workflow(&member, name).await;
     expect(post(&member.api, "/api/v1/urls", &json!({ "urls": [url] })).await, 200);
     let urls = expect(get(&member.api, "/api/v1/urls").await, 200);
+    let output = output(&member, web, name).await;
     let together = json!({ "name": format!("/{name}"), "jobs": [{ "url": url }] });
     let batch = expect(post(&member.api, "/api/v1/jobs/batch", &together).await, 201);
     let job = ended(&member.api, text(&batch["jobs"][0], "id")).await;
@@ -160,14 +156,13 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let input =
         json!({ "kind": "sitemap", "name": format!("/{name}"), "url": "https://example.com/sitemap.xml" });
     let input = expect(post(&member.api, "/api/v1/inputs", &input).await, 201);
-    let (output, delivery) = output(&member, web, name).await;
     let session =
         json!({ "domain": "127.0.0.1", "name": format!("/{name}"), "kind": "cookies", "values": "a=1" });
     let session = expect(post(&member.api, "/api/v1/site-sessions", &session).await, 201);
     let ids = vec![
         ("input", text(&input, "id").to_owned()),
+        ("delivery", delivery(&member, &output).await),
         ("output", output),
-        ("delivery", delivery),
         ("session", text(&session, "id").to_owned()),
         ("batch", text(&batch, "batchId").to_owned()),
         ("schedule", text(&schedule, "id").to_owned()),

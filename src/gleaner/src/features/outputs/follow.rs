@@ -1,6 +1,6 @@
 //! Following the log of events: what an output lets through becomes a delivery, in the operation that moves its place.
 //!
-//! Each output has a place of its own. One whose endpoint takes nothing stops at [`PENDING_MAX`] deliveries that wait, and goes
+//! Each output has a place of its own. One whose endpoint takes nothing stops at [`DELIVERIES_PENDING_MAX`] deliveries that wait, and goes
 //! on from its place when there is room; the others of its organization do not wait for it. Conditions are asked apart from
 //! the threads that answer, for a bounded time in each look; organizations take turns.
 
@@ -13,6 +13,7 @@ use super::service::Deliverer;
 use crate::features::events::{EventV1, LogEnds, events_behind, log_ends};
 use base::clock::Timestamp;
 use base::ids::{DeliveryId, EventId, OrgId, OutputId};
+use base::limits::{DELIVERIES_PENDING_MAX, OUTPUTS_PER_ORG_MAX};
 use base::{Code, Error, Result};
 use futures::StreamExt;
 use futures::stream;
@@ -22,10 +23,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{OrgRead, OrgStore, OrgWrite, readable};
 
-/// Outputs of an organization.
-pub(super) const OUTPUTS_PER_ORG_MAX: usize = 100;
-/// Deliveries of an output that wait for a try; with so many it looks no further.
-pub(super) const PENDING_MAX: usize = 1_000;
 /// Events of one look.
 const EVENTS_PER_LOOK: usize = 100;
 /// How long a look asks filters.
@@ -150,7 +147,7 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<(Vec<Step>, bool)> {
     for row in rows(tx)?.into_iter().filter(|row| row.is_enabled) {
         let state = readable("how far an output is", row.id, tx.get(&STATES, &row.id))?.flatten();
         let Some(state) = state.filter(|state| state.place != ends.last) else { continue };
-        if tx.count_index(&TO_SEND, row.id, PENDING_MAX)? >= PENDING_MAX {
+        if tx.count_index(&TO_SEND, row.id, DELIVERIES_PENDING_MAX)? >= DELIVERIES_PENDING_MAX {
             continue;
         }
         let (mut step, begins) = begin(&row, &state, ends);

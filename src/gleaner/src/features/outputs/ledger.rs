@@ -121,7 +121,7 @@ pub(super) async fn recover(
 /// How an output is tried.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct TestRequest {
+pub(super) struct OutputTestRequest {
     /// True: nothing is sent; the answer says which of the last 100 events would be delivered.
     dry_run: bool,
     /// A dry run's: with this condition in place of the output's.
@@ -191,7 +191,7 @@ struct DryRunView {
 pub(super) async fn test(
     org: Org<IntegrationsWrite>,
     Path(id): Path<OutputId>,
-    request: Option<Body<TestRequest>>,
+    request: Option<Body<OutputTestRequest>>,
 ) -> Result<Body<OutputTestView>> {
     let request = request.map(|Body(request)| request).unwrap_or_default();
     let row = org.read(|tx| tx.require(&OUTPUTS, &id))?;

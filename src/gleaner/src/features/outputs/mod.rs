@@ -29,10 +29,10 @@ use crate::features::events::log_ends;
 use crate::features::wiring::Wiring;
 use base::audit::Action;
 use base::ids::OutputId;
+use base::limits::{DELIVERIES_PENDING_MAX, OUTPUTS_PER_ORG_MAX};
 use base::page::{Page, PageRequest};
 use base::{Code, Error, Result};
 use fetch::AddressGuard;
-use follow::{OUTPUTS_PER_ORG_MAX, PENDING_MAX};
 use futures::future::BoxFuture;
 use outputs::webhook::Key;
 use rows::{
@@ -153,7 +153,7 @@ struct OutputFilter {
 /// How a row is shown.
 fn viewed(tx: &OrgRead<'_>, row: OutputV1) -> Result<OutputView> {
     let state = tx.get(&STATES, &row.id)?.unwrap_or_default();
-    let pending = tx.count_index(&TO_SEND, row.id, PENDING_MAX)?;
+    let pending = tx.count_index(&TO_SEND, row.id, DELIVERIES_PENDING_MAX)?;
     Ok(OutputView::new(row, state, pending, tx.clock()))
 }
 
