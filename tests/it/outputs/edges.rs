@@ -56,6 +56,46 @@ async fn endpoints_that_hang_hold_up_nobody() {
     at.stop().await;
 }
 
+/// Fifty endpoints, of which five hang, and events at the pace of 10,000 a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_endpoints_hear_soon_beside_some_that_hang() {
+    let hanging = Receiver::open(|_| Said { after: Duration::from_secs(60), ..Said::status(200) }).await;
+    let good = Receiver::open(|_| Said::status(200)).await;
+    let at = boxed(&[hanging.address, good.address]).await;
+    let ada = at.member("ada").await;
+    for n in 0..50 {
+        let place = if n % 10 == 0 { &hanging } else { &good };
+        output(&ada.api, &place.url(&format!("/{n}")), json!({ "tags": [format!("t{n}")] })).await;
+    }
+    let send = async |round: u64| {
+        let job = |n: u64| json!({ "url": format!("http://nobody.invalid/{round}/{n}"), "tags": [format!("t{n}")] });
+        let jobs: Vec<_> = (0..50).map(job).collect();
+        expect(post(&ada.api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201);
+    };
+    // The first message of each tells which endpoints work.
+    send(0).await;
+    received(&good, 45).await;
+    for round in 1..=10 {
+        send(round).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let messages = received(&good, 45 * 11).await;
+    let mut took: Vec<Duration> = messages[45..]
+        .iter()
+        .map(|message| {
+            let at: base::clock::Timestamp = text(&message.json(), "timestamp").parse().unwrap();
+            let happened = std::time::UNIX_EPOCH + Duration::from_millis(at.millis().unsigned_abs());
+            message.at.duration_since(happened).unwrap_or_default()
+        })
+        .collect();
+    took.sort();
+    let p99 = took[took.len() * 99 / 100];
+    println!("p50 {:?}, p99 {p99:?} from the event to the message", took[took.len() / 2]);
+    // Of a debug build on a machine with other work.
+    assert!(p99 < 3 * LATE, "{p99:?}");
+    at.stop().await;
+}
+
 /// Answers a head and then a byte now and then, or no end of bytes.
 async fn dripping(pours: bool) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

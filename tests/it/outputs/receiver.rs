@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -21,6 +21,7 @@ pub struct Message {
     pub path: String,
     pub headers: HeaderMap,
     pub body: Bytes,
+    pub at: SystemTime,
 }
 
 impl Message {
@@ -106,7 +107,8 @@ async fn answer(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let message = Message { path: head.uri.path().to_owned(), headers: head.headers, body };
+    let message =
+        Message { path: head.uri.path().to_owned(), headers: head.headers, body, at: SystemTime::now() };
     let manners = Arc::clone(&asked.lock());
     let said = manners(&message);
     kept.lock().push(message);

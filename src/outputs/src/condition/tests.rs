@@ -400,9 +400,9 @@ fn every_limit_is_told_where_it_is_passed() {
 
 #[test]
 fn an_evaluation_that_takes_too_long_does_not_know() {
-    let long = format!("({})", vec!["matches(long, 'y$')"; PATTERNS_MAX].join(" or "));
+    let long = format!("({})", ["matches(long, 'y$')"; PATTERNS_MAX].join(" or "));
     assert_eq!(ask(&long), Answer::No, "eight times 100,000 bytes are well within the fuel");
-    let many = vec!["long contains 'y'"; 80].join(" or ");
+    let many = ["long contains 'y'"; 80].join(" or ");
     assert_eq!(ask(&many), Answer::Unknown);
     let (mut values, event, changes) = page();
     values.insert("many".to_owned(), Value::Array(vec![json!(1); 200_000]));

@@ -88,6 +88,14 @@ fn listen_to(context: &TaskContext, deliverer: &Deliverer, orgs: &[OrgId]) {
     }
 }
 
+/// What a look found.
+struct Looked {
+    steps: Vec<Step>,
+    /// Whether there is more.
+    is_behind: bool,
+    has_outputs: bool,
+}
+
 /// Finds every organization that has outputs, and what waits to be sent: at a start, and now and then.
 pub(super) async fn find_all(context: TaskContext) -> Result<()> {
     let (deliverer, mut last) = (context.service::<Deliverer>(), None);
@@ -103,7 +111,7 @@ pub(super) async fn find_all(context: TaskContext) -> Result<()> {
             continue;
         }
         let moment = context.moment();
-        let outputs = context.system().org(org).read(|tx| rows(tx));
+        let outputs = context.system().org(org).read(rows);
         // What cannot be read in one organization keeps no other's.
         let Some(outputs) = readable("the outputs of an organization", org, outputs)? else { continue };
         for row in outputs.iter().filter(|row| row.is_enabled) {
@@ -123,7 +131,12 @@ fn rows(tx: &OrgRead<'_>) -> Result<Vec<OutputV1>> {
 async fn look(deliverer: &Arc<Deliverer>, org: &OrgStore) -> Result<bool> {
     let (parts, own) = (Arc::clone(deliverer), org.clone());
     let looked = tokio::task::spawn_blocking(move || own.read(|tx| steps(&parts, tx))).await;
-    let (steps, is_behind) = looked.map_err(|e| Error::internal("follow a log of events", e))??;
+    let Looked { steps, is_behind, has_outputs } =
+        looked.map_err(|e| Error::internal("follow a log of events", e))??;
+    if !has_outputs {
+        // Who makes one says so.
+        deliverer.bells.lock().remove(&org.id());
+    }
     if steps.is_empty() {
         return Ok(is_behind);
     }
@@ -139,12 +152,14 @@ async fn look(deliverer: &Arc<Deliverer>, org: &OrgStore) -> Result<bool> {
     Ok(is_behind)
 }
 
-/// What there is for each output, and whether there is more.
-fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<(Vec<Step>, bool)> {
+/// What there is for each output.
+fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
     let (ends, begun) = (log_ends(tx)?, Instant::now());
     let (mut logs, mut results) = (HashMap::new(), Results::default());
     let (mut steps, mut is_behind) = (Vec::new(), false);
-    for row in rows(tx)?.into_iter().filter(|row| row.is_enabled) {
+    let outputs = rows(tx)?;
+    let has_outputs = !outputs.is_empty();
+    for row in outputs.into_iter().filter(|row| row.is_enabled) {
         let state = readable("how far an output is", row.id, tx.get(&STATES, &row.id))?.flatten();
         let Some(state) = state.filter(|state| state.place != ends.last) else { continue };
         if tx.count_index(&TO_SEND, row.id, DELIVERIES_PENDING_MAX)? >= DELIVERIES_PENDING_MAX {
@@ -178,7 +193,7 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<(Vec<Step>, bool)> {
         is_behind |= step.until < ends.last;
         steps.push(step);
     }
-    Ok((steps, is_behind))
+    Ok(Looked { steps, is_behind, has_outputs })
 }
 
 /// Where an output goes on in a log with these ends.

@@ -186,7 +186,7 @@ fn give_keys(org: &OrgContext, row: &mut OutputV1, made: Vec<Key>) -> Result<Vec
     // Of each scheme the newest alone goes on: who rotates twice in a day wants the oldest gone.
     let going_on = old.into_iter().zip(row.keys.drain(..)).filter(|(_, info)| info.until.is_none());
     let (mut all, mut infos): (Vec<_>, Vec<_>) =
-        made.iter().cloned().map(|key| (key.clone(), keys::info(&key))).unzip();
+        made.iter().map(|key| (key.clone(), keys::info(key))).unzip();
     for (key, mut info) in going_on {
         info.until = Some(end);
         all.push(key);

@@ -22,6 +22,9 @@ impl Unnumbered {
     }
 }
 
+/// Makes a message shorter.
+type Shorten<'s> = dyn Fn(&mut Map<String, Value>) + 's;
+
 /// The message of an event. `base` is the box's address without a slash at the end.
 pub(super) fn of_event(base: &str, event: &EventV1, result: Option<&ResultV4>) -> Unnumbered {
     let sort = sort_of(&event.kind);
@@ -37,7 +40,7 @@ pub(super) fn of_event(base: &str, event: &EventV1, result: Option<&ResultV4>) -
     message.insert("data".to_owned(), event.data.0.clone());
     let values = result.map(|result| result.values.0.clone());
     // What has no room is left out, the largest first; the link leads to it.
-    let short: [&dyn Fn(&mut Map<String, Value>); 3] = [
+    let short: [&Shorten<'_>; 3] = [
         &|message| {
             if let (Some(values), Some(data)) = (&values, message["data"].as_object_mut()) {
                 data.insert("values".to_owned(), values.clone());

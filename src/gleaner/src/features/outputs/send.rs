@@ -40,8 +40,7 @@ pub(super) async fn send_all(context: TaskContext) -> Result<()> {
     let mut turns = FuturesUnordered::new();
     while !context.stopping() {
         while let Some(turn) = deliverer.turns.next(context.moment()) {
-            let (deliverer, system) = (Arc::clone(&deliverer), context.system().clone());
-            turns.push(tokio::spawn(async move { take_turn(&deliverer, &system, turn).await }));
+            turns.push(Box::pin(under_way(Arc::clone(&deliverer), context.system().clone(), turn)));
         }
         tokio::select! {
             Some(_) = turns.next() => {}
@@ -52,10 +51,22 @@ pub(super) async fn send_all(context: TaskContext) -> Result<()> {
     }
     let ended = async { while turns.next().await.is_some() {} };
     if tokio::time::timeout(DRAIN_TIME, ended).await.is_err() {
-        // What was not written down is tried again at the next start.
-        turns.iter().for_each(tokio::task::JoinHandle::abort);
+        tracing::debug!("messages that are under way are cut off, and sent again at the next start");
     }
     Ok(())
+}
+
+/// A turn on a task of its own, which ends with this future. One that panics gives its place back all the same.
+async fn under_way(deliverer: Arc<Deliverer>, system: System, turn: Turn) {
+    let (parts, own) = (Arc::clone(&deliverer), system.clone());
+    let taken = server::on_own_task(async move {
+        take_turn(&parts, &own, turn).await;
+        Ok(())
+    });
+    if let Err(error) = taken.await {
+        tracing::error!(org = %turn.org, output = %turn.output, error = error.for_operator(), "a turn of an output failed");
+        deliverer.turns.ended(turn, Some(system.clock().moment().after(REST)), Lane::Slow);
+    }
 }
 
 /// Sends some deliveries of an output, and says when there is more.
@@ -80,7 +91,7 @@ enum Work {
     Off,
     /// Nothing before this moment, or at all.
     Rest(Option<Moment>),
-    Send(OutputV1, Vec<DeliveryV1>),
+    Send(Box<OutputV1>, Vec<DeliveryV1>),
 }
 
 async fn send_some(
@@ -144,7 +155,7 @@ fn work(tx: &OrgRead<'_>, turn: Turn) -> Result<Work> {
     let due = tx.readable_by(&DELIVERIES, &TO_SEND, turn.output, Some(tx.moment()), None, limit)?.rows;
     match due.is_empty() {
         true => Ok(Work::Rest(of_org_due(tx, turn)?)),
-        false => Ok(Work::Send(output, due.into_iter().map(|(_, row)| row).collect())),
+        false => Ok(Work::Send(Box::new(output), due.into_iter().map(|(_, row)| row).collect())),
     }
 }
 
