@@ -227,6 +227,8 @@ fn bad_for(name: &str, schema: &Value) -> Vec<String> {
             "2026-01-01T00:00:00+99:00",
         ],
         (_, Some("string"), Some("uuid")) => &["x", "0", "null", "' OR 1=1", "\u{0}", "*"],
+        // Also a name that an organization could have given one of its own.
+        ("pageType", ..) => &["x", "PRODUCT", "null", "0", "\u{0}", "a,b", "real_estate"],
         (_, Some("string"), _) if schema.get("enum").is_some() => {
             &["x", "PRODUCT", "null", "0", "\u{0}", "a,b"]
         }
@@ -377,6 +379,7 @@ fn narrowed(operation: &Operation, id: &str, schemas: &Schemas<'_>) -> Vec<Strin
             // Texts of which few are allowed.
             ("actor", _) => vec![Uuid::now_v7().to_string()],
             ("resourceType", _) => vec!["url".to_owned()],
+            ("pageType", _) => ["product", "bestseller"].map(str::to_owned).to_vec(),
             ("sort", _) => vec!["relevance&q=a".to_owned()],
             (_, Some(names)) => [names.first(), names.last()]
                 .into_iter()

@@ -96,6 +96,35 @@ async fn many_endpoints_hear_soon_beside_some_that_hang() {
     at.stop().await;
 }
 
+/// Whoever is erased is sent nothing more, whatever waits; others are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_organization_that_ends_sends_nothing_more() {
+    let receiver =
+        Receiver::open(|message| Said::status(if message.path == "/eve" { 500 } else { 200 })).await;
+    let at = boxed(&[receiver.address]).await;
+    let (ada, eve) = (at.member("ada").await, at.member("eve").await);
+    output(&eve.api, &receiver.url("/eve"), json!({})).await;
+    output(&ada.api, &receiver.url("/ada"), json!({})).await;
+    cause(&eve.api, 3).await;
+    received(&receiver, 1).await;
+    let of_eve = || receiver.received().iter().filter(|message| message.path == "/eve").count();
+    let end = json!({ "confirmName": "eve" });
+    let ended = eve.browser.send(http::Method::DELETE, "/api/v1/orgs/current", Some(&end)).await.unwrap();
+    expect(ended, 202);
+    // Tries that were under way have ended by then.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = of_eve();
+    at.clock.advance(Duration::from_secs(600));
+    cause(&ada.api, 1).await;
+    eventually("others are told", PATIENCE, || async {
+        receiver.received().iter().any(|message| message.path == "/ada").then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(of_eve(), before);
+    at.stop().await;
+}
+
 /// Answers a head and then a byte now and then, or no end of bytes.
 async fn dripping(pours: bool) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -7,6 +7,7 @@ use super::rows::{
     DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE, SCHEMAS_BY_DOMAIN,
     SCHEMAS_CONFIRMED, SchemaHeadV1, SchemaKey, SchemaPair,
 };
+use super::schema_changes::note_change;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec::Json;
@@ -61,6 +62,9 @@ pub fn places_with_schemas<'p>(tx: &SysRead<'_>, host: &'p str, domain: &'p str)
 
 /// The newest schema of a page type at the first of these places that has any.
 fn newest(tx: &SysRead<'_>, places: &[&str], page_type: PageType) -> Result<Option<SchemaKey>> {
+    if page_type.is_own() {
+        return Ok(None);
+    }
     for place in places {
         let pair = SchemaPair::new(place, page_type);
         if let Some(head) = tx.get(&SCHEMA_HEADS, &pair)? {
@@ -227,6 +231,10 @@ fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> 
     };
     let domain = schema_domain(domain)
         .ok_or_else(|| Error::invalid(&field("domain"), format!("\"{domain}\" is not a host name")))?;
+    if entry.page_type.is_own() {
+        let names: Vec<_> = PageType::ALL.iter().map(PageType::name).collect();
+        return Err(Error::invalid(&field("pageType"), format!("must be one of {}", names.join(", "))));
+    }
     Schema::compile(&entry.attributes).map_err(|error| Error::invalid(&field(&error.path), error.message))?;
     let confidence = entry.confidence.unwrap_or(1.0);
     if !(0.0..=1.0).contains(&confidence) {
@@ -285,7 +293,8 @@ fn store_version(tx: &SysWrite<'_>, entry: &CheckedSchema, version: u32) -> Resu
         created_at: tx.now(),
     };
     tx.put(&PLATFORM_SCHEMAS, &SchemaKey { pair: entry.pair.clone(), version }, &row)?;
-    tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })
+    tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })?;
+    note_change(tx)
 }
 
 /// The newest schemas of every domain, as the content of a file that [`import_schemas`] reads.
