@@ -42,6 +42,7 @@ mod mail;
 mod main_content;
 mod operator;
 mod orgs;
+mod outputs;
 mod own_page_types;
 mod page_texts;
 mod pages;

@@ -76,6 +76,11 @@ fn the_table_of_limits_is_that_of_the_program() {
             kib(SITE_SESSION_BYTES_MAX)
         ),
         format!(
+            "| outputs; messages of one that wait; characters of a condition | {OUTPUTS_PER_ORG_MAX}; {}; {} |",
+            number(DELIVERIES_PENDING_MAX),
+            number(outputs::condition::TEXT_CHARS_MAX)
+        ),
+        format!(
             "| providers of a race; nodes, edges, attempts of a graph; a wait | {RACE_MAX}; {NODES_MAX}, {EDGES_MAX}, {ATTEMPTS_MAX}; {} |",
             seconds(WAIT_MS_MAX.into())
         ),

@@ -29,6 +29,8 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/inputs/{id}", Some("input")),
     ("/api/v1/jobs/{id}", Some("job")),
     ("/api/v1/optimization/suggestions/{id}", Some("suggestion")),
+    ("/api/v1/deliveries/{id}", Some("delivery")),
+    ("/api/v1/outputs/{id}", Some("output")),
     ("/api/v1/orgs/current/invites/{id}", Some("invite")),
     ("/api/v1/orgs/current/members/{userId}", Some("member")),
     ("/api/v1/providers/{id}", Some("provider")),
@@ -48,6 +50,8 @@ const BODIES: &[(&str, &str)] = &[
     ("toggleSchedule", r#"{"isEnabled":false}"#),
     ("updateSchedule", r#"{"name":"taken over","cron":"@daily"}"#),
     ("testProvider", r#"{"url":"https://example.com/"}"#),
+    ("recoverDeliveries", r#"{"since":"2026-01-01T00:00:00Z"}"#),
+    ("updateOutput", r#"{"name":"taken over","isEnabled":false}"#),
     ("updateMember", r#"{"role":"viewer"}"#),
     ("updateProvider", r#"{"name":"taken over","isEnabled":false}"#),
     ("updateWorkflow", r#"{"name":"taken over"}"#),
@@ -89,12 +93,30 @@ async fn smart_workflow(member: &Member, name: &str) -> String {
     text(&smart, "workflowId").to_owned()
 }
 
+/// An output that is told of jobs.
+async fn output(member: &Member, web: &Web, name: &str) -> String {
+    let new = json!({
+        "kind": "webhook", "name": format!("/{name}"), "url": web.url("/hook"), "events": ["job.queued"],
+    });
+    text(&expect(post(&member.api, "/api/v1/outputs", &new).await, 201), "id").to_owned()
+}
+
+/// A delivery that was made to it.
+async fn delivery(member: &Member, output: &str) -> String {
+    eventually("a delivery is made", Duration::from_secs(20), || async {
+        let made = expect(get(&member.api, &format!("/api/v1/outputs/{output}/deliveries")).await, 200);
+        made["items"][0]["id"].as_str().map(str::to_owned)
+    })
+    .await
+}
+
 pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let member = appliance.member(name).await;
     let url = web.url(&format!("/{name}"));
     let workflow = smart_workflow(&member, name).await;
     expect(post(&member.api, "/api/v1/urls", &json!({ "urls": [url] })).await, 200);
     let urls = expect(get(&member.api, "/api/v1/urls").await, 200);
+    let output = output(&member, web, name).await;
     let together = json!({ "name": format!("/{name}"), "jobs": [{ "url": url }] });
     let batch = expect(post(&member.api, "/api/v1/jobs/batch", &together).await, 201);
     let job = ended(&member.api, text(&batch["jobs"][0], "id")).await;
@@ -143,6 +165,8 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let ids = vec![
         ("discovery", text(&discovery, "id").to_owned()),
         ("input", text(&input, "id").to_owned()),
+        ("delivery", delivery(&member, &output).await),
+        ("output", output),
         ("session", text(&session, "id").to_owned()),
         ("batch", text(&batch, "batchId").to_owned()),
         ("schedule", text(&schedule, "id").to_owned()),
@@ -226,6 +250,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         format!("/api/v1/optimization/suggestions/{}", theirs.id("suggestion")),
         format!("/api/v1/schedules/{}/preview", theirs.id("schedule")),
         format!("/api/v1/inputs/{}", theirs.id("input")),
+        format!("/api/v1/outputs/{}", theirs.id("output")),
         format!("/api/v1/bi/exports/{}", theirs.id("export")),
         "/api/v1/orgs/current".to_owned(),
     ] {
@@ -304,6 +329,7 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         "benchmarks",
         "schedules",
         "inputs",
+        "outputs",
         "site-sessions",
         "optimization/suggestions",
     ];

@@ -83,6 +83,13 @@ actions! {
     InputDeleted "input.deleted" "input" "A source of URLs was removed with its runs; their URLs, jobs and results stay.";
     InputTriggered "input.triggered" "input" "A source of URLs was run at once.";
     InputDisabled "input.disabled" "input" "The box switched a source of URLs off: its document is gone for good, or its terms cannot be read.";
+    OutputCreated "output.created" "output" "An output was made: events are delivered by themselves.";
+    OutputUpdated "output.updated" "output" "An output was given other terms, or another key.";
+    OutputDeleted "output.deleted" "output" "An output was removed with its deliveries.";
+    OutputTested "output.tested" "output" "A message was sent to an output's endpoint to see what it answers.";
+    OutputRecovered "output.recovered" "output" "Events of an output from some time on were to be delivered that had not been.";
+    OutputDisabled "output.disabled" "output" "The box switched an output off: its endpoint is gone, or has failed for days.";
+    DeliveryRepeated "delivery.repeated" "delivery" "A delivery was to be tried again.";
     ScheduleMissed "schedule.missed" "schedule" "A schedule's time passed, and the box had decided nothing about it.";
     // Providers, workflows, benchmarks, suggestions.
     ProviderConnected "provider.connected" "provider" "A provider was connected.";

@@ -121,7 +121,9 @@ macro_rules! each_id {
             /// Cookies or headers for a site.
             SiteSessionId "Site session";
             /// Where results are delivered to.
-            OutputId;
+            OutputId "Output";
+            /// One event on its way to an output.
+            DeliveryId "Delivery";
             /// A better ranking that waits for somebody's word.
             SuggestionId "Suggestion";
             /// One row of the credit ledger.

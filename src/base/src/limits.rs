@@ -62,6 +62,10 @@ pub const SITE_SESSION_COOKIES_MAX: usize = 100;
 pub const SITE_SESSION_HEADERS_MAX: usize = 32;
 /// Bytes of names and values of one, with the hosts and paths of cookies.
 pub const SITE_SESSION_BYTES_MAX: usize = 32 << 10;
+/// Outputs of an organization (data/docs/api.md, "Limits").
+pub const OUTPUTS_PER_ORG_MAX: usize = 100;
+/// Deliveries of an output that wait for a try; with so many it looks no further (data/docs/api.md, "Limits").
+pub const DELIVERIES_PENDING_MAX: usize = 1_000;
 /// Tags of a URL or job.
 pub const TAGS_MAX: usize = 32;
 /// Characters of a tag.

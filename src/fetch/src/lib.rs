@@ -38,7 +38,7 @@ mod post;
 pub mod provider;
 pub mod proxies;
 pub mod proxy;
-mod retry_after;
+pub mod retry_after;
 pub mod robots;
 pub mod session;
 pub mod stage;

@@ -9,7 +9,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long `Retry-After` asks to wait: seconds, or a date (RFC 9110, section 10.2.3). A date is one of the server's clock,
 /// as is the answer's own; without that it is held against `now`.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let dated = headers.get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
     let now = dated.unwrap_or(now);
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();

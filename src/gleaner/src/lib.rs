@@ -16,6 +16,7 @@
 //! | `induce` | XPaths learned from labelled pages, or from pages' own structured data: no I/O | page |
 //! | `feeds` | sitemaps and feeds, from bytes to the URLs that they announce: no I/O | base, page (HTML's names) |
 //! | `crawl` | what a crawl makes of a page: links, doubles, traps; bytes in memory: no I/O | base, page |
+//! | `outputs` | what leaves by itself: conditions, signed webhooks, when they are tried again; bytes in memory: no I/O | |
 //! | [`store`] | redb behind organizations: the writer thread, indexes, change records, migrations | base, disk |
 //! | [`blob`] | stored pages, kept once by their content | disk |
 //! | [`secrets`] | the box's keys, what is sealed with them, links that carry their own permission | base, disk |

@@ -84,6 +84,7 @@ async fn every_operation_that_changes_something_leaves_a_row() {
     collecting(&mut walk, &web, &owner.api, &key).await;
     schedules(&mut walk, &owner.api, &key).await;
     inputs(&mut walk, &owner.api, &key).await;
+    outputs(&mut walk, &web, &owner.api, &key).await;
     console(&mut walk, &owner.api, &key).await;
     erasures(&mut walk).await;
     sessions(&mut walk, &owner.email, &owner.user_id).await;
@@ -345,6 +346,32 @@ async fn inputs(walk: &mut Walk<'_>, api: &Client, key: &str) {
     walk.left("runInput", reply, run).await;
     let reply = api.delete(&one).await.unwrap();
     walk.left("deleteInput", reply, due("input.deleted")).await;
+}
+
+async fn outputs(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
+    let (path, by_key) = ("/api/v1/outputs", ("api_key", key));
+    let new = json!({ "kind": "webhook", "url": web.url("/fast"), "events": ["output.*", "input.*"] });
+    let reply = post(api, path, &new).await;
+    let id = text(&reply.json, "id").to_owned();
+    let due = |action| Due { action, resource: &id, actor: by_key };
+    walk.left("createOutput", reply, due("output.created")).await;
+    let one = format!("{path}/{id}");
+    let reply = patch(api, &one, &json!({ "name": "another" })).await;
+    walk.left("updateOutput", reply, due("output.updated")).await;
+    let reply = post(api, &format!("{one}/test"), &json!({})).await;
+    walk.left("testOutput", reply, due("output.tested")).await;
+    let reply = post(api, &format!("{one}/recover"), &json!({ "since": "2020-01-01T00:00:00Z" })).await;
+    walk.left("recoverDeliveries", reply, due("output.recovered")).await;
+    let delivery = eventually("what inputs have told is delivered", Duration::from_secs(20), || async {
+        let made = expect(get(api, &format!("{one}/deliveries")).await, 200);
+        made["items"][0]["id"].as_str().map(str::to_owned)
+    })
+    .await;
+    let reply = post(api, &format!("/api/v1/deliveries/{delivery}/redeliver"), &json!({})).await;
+    let repeated = Due { action: "delivery.repeated", resource: &delivery, actor: by_key };
+    walk.left("redeliver", reply, repeated).await;
+    let reply = api.delete(&one).await.unwrap();
+    walk.left("deleteOutput", reply, due("output.deleted")).await;
 }
 
 async fn console(walk: &mut Walk<'_>, api: &Client, key: &str) {

@@ -24,6 +24,9 @@ const OPTIONAL: &[&str] = &[
     "updateInput",
     "ingestUrls",
     "runInput",
+    "updateOutput",
+    "testOutput",
+    "redeliver",
 ];
 
 /// What no operation takes, by a name for the report.

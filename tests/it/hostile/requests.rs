@@ -173,11 +173,14 @@ async fn bad_query_parameters_are_named() {
     expect(post(&member.api, "/api/v1/urls", &json!({ "urls": ["https://a.example/"] })).await, 200);
     let url = expect(get(&member.api, "/api/v1/urls").await, 200)["items"][0].clone();
     let input = expect(post(&member.api, "/api/v1/inputs", &json!({ "kind": "webhook" })).await, 201);
+    let output = json!({ "kind": "webhook", "url": "https://a.example/", "events": ["job.*"] });
+    let output = expect(post(&member.api, "/api/v1/outputs", &output).await, 201);
     let at = |operation: &Operation| {
         operation.at(match operation.path.split('/').nth(3) {
             Some("workflows") => text(&smart, "workflowId"),
             Some("urls") => text(&url, "id"),
             Some("inputs") => text(&input, "id"),
+            Some("outputs") => text(&output, "id"),
             _ => text(&query, "jobId"),
         })
     };
@@ -327,10 +330,13 @@ async fn a_cursor_leads_nowhere_but_on() {
         let smart = expect(post(&member.api, "/api/v1/workflows/smart", &json!({})).await, 201);
         let url = expect(get(&member.api, "/api/v1/urls?limit=1").await, 200)["items"][0].clone();
         let input = expect(post(&member.api, "/api/v1/inputs", &json!({ "kind": "webhook" })).await, 201);
+        let output = json!({ "kind": "webhook", "url": "https://a.example/", "events": ["job.*"] });
+        let output = expect(post(&member.api, "/api/v1/outputs", &output).await, 201);
         let of_member = |operation: &Operation| {
             let id = match operation.path.split('/').nth(3) {
                 Some("urls") => text(&url, "id"),
                 Some("inputs") => text(&input, "id"),
+                Some("outputs") => text(&output, "id"),
                 _ => text(&smart, "workflowId"),
             };
             narrowed(operation, id, &Schemas(&document))

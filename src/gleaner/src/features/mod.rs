@@ -21,6 +21,7 @@ pub mod inputs;
 pub mod jobs;
 pub mod mail;
 pub mod orgs;
+pub mod outputs;
 pub mod providers;
 pub mod raw;
 pub mod schedules;
@@ -245,6 +246,7 @@ pub static ALL: &[&Feature] = &[
     &jobs::FEATURE,
     &schedules::FEATURE,
     &inputs::FEATURE,
+    &outputs::FEATURE,
     &benchmarks::FEATURE,
     &extraction::FEATURE,
     &discovery::FEATURE,

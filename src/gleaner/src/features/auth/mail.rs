@@ -29,8 +29,8 @@ impl MailToken {
             MailKind::VerifyEmail => "glv_",
             MailKind::ResetPassword => "glp_",
             MailKind::Invite => "gli_",
-            MailKind::RechargeDecided => {
-                return Err(Error::internal("make a token", "a decision carries none"));
+            MailKind::RechargeDecided | MailKind::OutputDisabled => {
+                return Err(Error::internal("make a token", "such a message carries none"));
             }
         };
         let bytes: [u8; 32] = random_bytes().map_err(|e| Error::internal("make a token", e))?;

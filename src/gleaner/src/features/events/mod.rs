@@ -1,10 +1,11 @@
 //! The log of what happened in an organization, and the stream of it.
 //!
 //! [`kind`]: kinds, declared by the slices that write them; [`log`]: the log inside a transaction; [`stream`]: Server-Sent
-//! Events; [`wire`]: what is asked and answered. What follows the log keeps a place in it (`seq`) and reads on from there: a
+//! Events; [`wire`]: what is asked and answered; [`follow`]: for slices that follow the log. What follows the log keeps a place in it (`seq`) and reads on from there: a
 //! stream in its client's memory, others in a row of their own.
 
 mod config;
+mod follow;
 mod kind;
 mod log;
 mod rows;
@@ -15,8 +16,10 @@ mod tests;
 mod wire;
 
 pub use config::EventsConfig;
+pub use follow::{LogEnds, events_behind, kinds_named, log_ends, place_before, sort_of};
 pub use kind::EventKind;
 pub use log::NewEvent;
+pub use rows::EventV1;
 
 use super::Feature;
 use crate::config::SectionSpec;
@@ -24,7 +27,7 @@ use crate::features::wiring::Wiring;
 use base::Result;
 use base::page::{Page, PageRequest};
 use futures::future::BoxFuture;
-use rows::{EVENTS, EventV1, LOGS};
+use rows::{EVENTS, LOGS};
 use serde_json::{Value, json};
 use server::permit::Member;
 use server::task::{TaskContext, TaskSpec};

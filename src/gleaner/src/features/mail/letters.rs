@@ -18,6 +18,7 @@ static VERIFY_EMAIL: Template = template!("verify_email");
 static RESET_PASSWORD: Template = template!("reset_password");
 static INVITE: Template = template!("invite");
 static RECHARGE_DECIDED: Template = template!("recharge_decided");
+static OUTPUT_DISABLED: Template = template!("output_disabled");
 
 static TEST: Template = template!("test");
 
@@ -46,6 +47,14 @@ pub enum Letter<'a> {
         answer: Option<&'a str>,
         url: &'a str,
     },
+    OutputDisabled {
+        name: &'a str,
+        org: &'a str,
+        output: &'a str,
+        /// Why the box has switched it off; completes "because".
+        reason: &'a str,
+        url: &'a str,
+    },
     Invite {
         inviter: &'a str,
         inviter_email: &'a str,
@@ -64,6 +73,7 @@ impl Letter<'_> {
             Letter::ResetPassword { .. } => MailKind::ResetPassword,
             Letter::Invite { .. } => MailKind::Invite,
             Letter::RechargeDecided { .. } => MailKind::RechargeDecided,
+            Letter::OutputDisabled { .. } => MailKind::OutputDisabled,
         }
     }
 
@@ -97,6 +107,13 @@ impl Letter<'_> {
                 ("role", role),
                 ("box", url),
                 ("link", &link(url, "invite", TOKEN_PLACE)),
+            ]),
+            Letter::OutputDisabled { name, org, output, reason, url } => OUTPUT_DISABLED.render(&[
+                ("name", &shown(name)),
+                ("org", &shown(org)),
+                ("output", &shown(output)),
+                ("reason", reason),
+                ("box", url),
             ]),
             Letter::RechargeDecided { name, org, credits, decision, answer, url } => {
                 let answer = answer.map(|text| format!("The operator writes: {text}")).unwrap_or_default();

@@ -19,6 +19,7 @@ pub enum MailKind {
     ResetPassword,
     Invite,
     RechargeDecided,
+    OutputDisabled,
 }
 
 impl MailKind {
@@ -28,6 +29,7 @@ impl MailKind {
             MailKind::ResetPassword => "reset_password",
             MailKind::Invite => "invite",
             MailKind::RechargeDecided => "recharge_decided",
+            MailKind::OutputDisabled => "output_disabled",
         }
     }
 }

@@ -1,0 +1,16 @@
+//! The section `outputs`. The meaning of each key stands in `appliance.toml`.
+
+use crate::config::{Bounds, Section};
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputsConfig {
+    pub retention_days: u32,
+    pub deliveries_per_org: u64,
+}
+
+impl Section for OutputsConfig {
+    const NAME: &'static str = "outputs";
+    const BOUNDS: Bounds = &[("retention_days", 1..=90), ("deliveries_per_org", 1_000..=10_000_000)];
+}

@@ -1,0 +1,146 @@
+//! Which events an output lets through: by what they are, and by the values of the result that they are of.
+
+use super::rows::OutputV1;
+use crate::features::events::{EventV1, kinds_named, sort_of};
+use crate::features::extraction::{RESULTS, RESULTS_BY_ID, ResultV4};
+use base::Result;
+use base::ids::ResultId;
+use base::permission::{Permission, Permissions};
+use base::terms::PageType;
+use outputs::{Answer, Change, Condition, Facts};
+use serde_json::{Map, Value};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use store::{OrgRead, readable};
+use uuid::Uuid;
+
+/// Results that are remembered while events are looked at.
+const RESULTS_KEPT: usize = 200;
+
+/// The filter of an output, ready to be asked.
+pub(super) struct Selector {
+    kinds: BTreeSet<&'static str>,
+    tags: Vec<String>,
+    domain: Option<String>,
+    page_types: Vec<PageType>,
+    condition: Option<Condition>,
+}
+
+/// What a filter says of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It is of another kind, or of other pages.
+    Other,
+    Condition(Answer),
+}
+
+impl Said {
+    pub fn lets_through(self) -> bool {
+        self == Said::Condition(Answer::Yes)
+    }
+}
+
+impl Selector {
+    /// What was checked when the output was saved. A kind that this release does not know is left out; a condition that it
+    /// does not understand lets nothing through.
+    pub fn of(row: &OutputV1) -> Selector {
+        let all = Permissions::of(Permission::ALL.iter().copied());
+        let known =
+            |name: &String| kinds_named("events", std::slice::from_ref(name), all).unwrap_or_default();
+        let kinds = row.events.iter().flat_map(known).collect::<BTreeSet<_>>();
+        let condition = row.condition.as_deref().map(Condition::parse).transpose();
+        let kinds = if condition.is_err() { BTreeSet::new() } else { kinds };
+        Selector {
+            kinds,
+            tags: row.tags.clone(),
+            domain: row.domain.clone(),
+            page_types: row.page_types.clone(),
+            condition: condition.unwrap_or_default(),
+        }
+    }
+
+    /// What it says of an event, whose result is looked up where it is needed.
+    pub fn ask(&self, tx: &OrgRead<'_>, results: &mut Results, event: &EventV1) -> Result<Said> {
+        let is_meant = self.kinds.contains(event.kind.as_str())
+            && self.domain.as_ref().is_none_or(|domain| event.domain.as_ref() == Some(domain))
+            && self.tags.iter().all(|tag| event.tags.contains(tag));
+        if !is_meant {
+            return Ok(Said::Other);
+        }
+        if self.page_types.is_empty() && self.condition.is_none() {
+            return Ok(Said::Condition(Answer::Yes));
+        }
+        let result = results.of(tx, event)?;
+        if !self.page_types.is_empty() {
+            let page_type = result.as_ref().and_then(|result| result.page_type);
+            if page_type.is_none_or(|page_type| !self.page_types.contains(&page_type)) {
+                return Ok(Said::Other);
+            }
+        }
+        let Some(condition) = &self.condition else { return Ok(Said::Condition(Answer::Yes)) };
+        let none = Map::new();
+        let values = result.as_ref().and_then(|result| result.values.0.as_object()).unwrap_or(&none);
+        let of_event = said_of(event, result.as_deref());
+        let changes = changes(event, result.as_deref());
+        let facts = Facts {
+            values,
+            event: &of_event,
+            changes: &changes,
+            has_previous: event.kind == "result.changed",
+        };
+        Ok(Said::Condition(condition.ask(&facts)))
+    }
+}
+
+/// What names with a `$` mean: what the event's data say, and what it is.
+fn said_of(event: &EventV1, result: Option<&ResultV4>) -> Map<String, Value> {
+    let mut said = event.data.0.as_object().cloned().unwrap_or_default();
+    said.remove("changes");
+    said.insert("kind".to_owned(), event.kind.clone().into());
+    said.insert("domain".to_owned(), event.domain.clone().into());
+    said.insert("tags".to_owned(), event.tags.clone().into());
+    if let Some(result) = result {
+        said.insert("url".to_owned(), result.url.clone().into());
+        said.insert("pageType".to_owned(), result.page_type.map(|kind| kind.to_string()).into());
+    }
+    said
+}
+
+/// What an event says of changes; of those that had no room in it, that they are.
+fn changes(event: &EventV1, result: Option<&ResultV4>) -> Vec<Change> {
+    let Some(told) = event.data.0["changes"].as_array() else { return Vec::new() };
+    let change = |told: &Value| {
+        Some(Change {
+            name: told["name"].as_str()?.to_owned(),
+            from: told.get("from").cloned(),
+            to: told.get("to").cloned(),
+        })
+    };
+    let mut changes: Vec<_> = told.iter().filter_map(change).collect();
+    let known: BTreeSet<_> = changes.iter().map(|change| change.name.clone()).collect();
+    let more = result.into_iter().flat_map(|result| &result.changed).filter(|name| !known.contains(*name));
+    changes.extend(more.map(|name| Change { name: name.clone(), from: None, to: None }));
+    changes
+}
+
+/// The results that events are of, each read once.
+#[derive(Default)]
+pub(super) struct Results(HashMap<Uuid, Option<Arc<ResultV4>>>);
+
+impl Results {
+    pub fn of(&mut self, tx: &OrgRead<'_>, event: &EventV1) -> Result<Option<Arc<ResultV4>>> {
+        let named = || event.data.0["resultId"].as_str().and_then(|id| Uuid::parse_str(id).ok());
+        let id = if sort_of(&event.kind) == "result" { Some(event.subject) } else { named() };
+        let Some(id) = id else { return Ok(None) };
+        if let Some(known) = self.0.get(&id) {
+            return Ok(known.clone());
+        }
+        let found = tx.lookup(&RESULTS, &RESULTS_BY_ID, ResultId(id));
+        let found = readable("the result of an event", id, found)?.flatten().map(Arc::new);
+        if self.0.len() >= RESULTS_KEPT {
+            self.0.clear();
+        }
+        self.0.insert(id, found.clone());
+        Ok(found)
+    }
+}

@@ -1,0 +1,253 @@
+//! Following the log of events: what an output lets through becomes a delivery, in the operation that moves its place.
+//!
+//! Each output has a place of its own. One whose endpoint takes nothing stops at [`DELIVERIES_PENDING_MAX`] deliveries that wait, and goes
+//! on from its place when there is room; the others of its organization do not wait for it. Conditions are asked apart from
+//! the threads that answer, for a bounded time in each look; organizations take turns.
+
+use super::filter::Results;
+use super::payload::{self, Unnumbered};
+use super::rows::{
+    BY_EVENT, DELIVERIES, DeliveryState, DeliveryV1, OUTPUTS, OutputStateV1, OutputV1, STATES, TO_SEND,
+};
+use super::service::Deliverer;
+use crate::features::events::{EventV1, LogEnds, events_behind, log_ends};
+use base::clock::Timestamp;
+use base::ids::{DeliveryId, EventId, OrgId, OutputId};
+use base::limits::{DELIVERIES_PENDING_MAX, OUTPUTS_PER_ORG_MAX};
+use base::{Code, Error, Result};
+use futures::StreamExt;
+use futures::stream;
+use server::task::TaskContext;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{OrgRead, OrgStore, OrgWrite, readable};
+
+/// Events of one look.
+const EVENTS_PER_LOOK: usize = 100;
+/// How long a look asks filters.
+const LOOK_TIME: Duration = Duration::from_millis(200);
+/// Organizations that are looked at at once.
+const ORGS_AT_ONCE: usize = 4;
+
+/// What a look found for one output.
+struct Step {
+    output: OutputId,
+    /// Where it was.
+    from: u64,
+    /// Where it is now.
+    until: u64,
+    missed: u64,
+    passed: Vec<Passed>,
+}
+
+/// An event that was let through.
+struct Passed {
+    seq: u64,
+    id: EventId,
+    kind: String,
+    at: Timestamp,
+    message: Unnumbered,
+}
+
+/// Looks at the logs that have grown.
+pub(super) async fn follow_all(context: TaskContext) -> Result<()> {
+    let deliverer = context.service::<Deliverer>();
+    let mut due: Vec<OrgId> = deliverer.looked_for.lock().drain().collect();
+    listen_to(&context, &deliverer, &due);
+    for (org, bell) in deliverer.bells.lock().iter_mut() {
+        if bell.has_changed().unwrap_or(false) && !due.contains(org) {
+            bell.borrow_and_update();
+            due.push(*org);
+        }
+    }
+    let looks = due.into_iter().map(|org| {
+        let (deliverer, own) = (Arc::clone(&deliverer), context.system().org(org));
+        async move {
+            match look(&deliverer, &own).await {
+                Ok(false) => {}
+                // There is more: it goes on behind the others.
+                Ok(true) => deliverer.look_again(org),
+                Err(error) if error.code() == Code::OrgNotFound => deliverer.forget(org),
+                Err(error) => {
+                    tracing::warn!(%org, %error, "the log of an organization could not be followed for its outputs");
+                    deliverer.look_again(org);
+                }
+            }
+        }
+    });
+    stream::iter(looks).buffer_unordered(ORGS_AT_ONCE).collect::<Vec<()>>().await;
+    Ok(())
+}
+
+/// Hears from now on when the logs of these organizations grow.
+fn listen_to(context: &TaskContext, deliverer: &Deliverer, orgs: &[OrgId]) {
+    let mut bells = deliverer.bells.lock();
+    for org in orgs {
+        bells.entry(*org).or_insert_with(|| context.system().org(*org).bell()).borrow_and_update();
+    }
+}
+
+/// What a look found.
+struct Looked {
+    steps: Vec<Step>,
+    /// Whether there is more.
+    is_behind: bool,
+    has_outputs: bool,
+}
+
+/// Finds every organization that has outputs, and what waits to be sent: at a start, and now and then.
+pub(super) async fn find_all(context: TaskContext) -> Result<()> {
+    let (deliverer, mut last) = (context.service::<Deliverer>(), None);
+    while let Some((org, is_fenced)) = context
+        .system()
+        .read(|tx| Ok(tx.next_org(OUTPUTS.name(), last)?.map(|org| (org, tx.is_fenced(org)))))?
+    {
+        last = Some(org);
+        if context.stopping() {
+            return Ok(());
+        }
+        if is_fenced {
+            continue;
+        }
+        let moment = context.moment();
+        let outputs = context.system().org(org).read(rows);
+        // What cannot be read in one organization keeps no other's.
+        let Some(outputs) = readable("the outputs of an organization", org, outputs)? else { continue };
+        for row in outputs.iter().filter(|row| row.is_enabled) {
+            deliverer.turns.set_due(org, row.id, moment);
+        }
+        deliverer.look_again(org);
+    }
+    Ok(())
+}
+
+fn rows(tx: &OrgRead<'_>) -> Result<Vec<OutputV1>> {
+    let rows = tx.readable(&OUTPUTS, None, OUTPUTS_PER_ORG_MAX)?.rows;
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Looks at a log once, for all outputs of its organization; whether there is more.
+async fn look(deliverer: &Arc<Deliverer>, org: &OrgStore) -> Result<bool> {
+    let (parts, own) = (Arc::clone(deliverer), org.clone());
+    let looked = tokio::task::spawn_blocking(move || own.read(|tx| steps(&parts, tx))).await;
+    let Looked { steps, is_behind, has_outputs } =
+        looked.map_err(|e| Error::internal("follow a log of events", e))??;
+    if !has_outputs {
+        // Who makes one says so.
+        deliverer.bells.lock().remove(&org.id());
+    }
+    if steps.is_empty() {
+        return Ok(is_behind);
+    }
+    let due: Vec<_> = steps.iter().filter(|step| !step.passed.is_empty()).map(|step| step.output).collect();
+    let moment = org.write(move |tx| {
+        steps.into_iter().try_for_each(|step| take(tx, step))?;
+        Ok(tx.moment())
+    });
+    let moment = moment.await?;
+    for output in due {
+        deliverer.turns.set_due(org.id(), output, moment);
+    }
+    Ok(is_behind)
+}
+
+/// What there is for each output.
+fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
+    let (ends, begun) = (log_ends(tx)?, Instant::now());
+    let (mut logs, mut results) = (HashMap::new(), Results::default());
+    let (mut steps, mut is_behind) = (Vec::new(), false);
+    let outputs = rows(tx)?;
+    let has_outputs = !outputs.is_empty();
+    for row in outputs.into_iter().filter(|row| row.is_enabled) {
+        let state = readable("how far an output is", row.id, tx.get(&STATES, &row.id))?.flatten();
+        let Some(state) = state.filter(|state| state.place != ends.last) else { continue };
+        if tx.count_index(&TO_SEND, row.id, DELIVERIES_PENDING_MAX)? >= DELIVERIES_PENDING_MAX {
+            continue;
+        }
+        let (mut step, begins) = begin(&row, &state, ends);
+        let (events, until): &(Vec<EventV1>, u64) = match logs.entry(begins) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                new.insert(events_behind(tx, begins, EVENTS_PER_LOOK)?)
+            }
+        };
+        let selector = deliverer.selector(&row);
+        step.until = (*until).max(begins);
+        for event in events {
+            if begun.elapsed() >= LOOK_TIME && event.seq > begins + 1 {
+                step.until = event.seq - 1;
+                break;
+            }
+            if selector.ask(tx, &mut results, event)?.lets_through() {
+                let result = results.of(tx, event)?;
+                step.passed.push(Passed {
+                    seq: event.seq,
+                    id: event.id,
+                    kind: event.kind.clone(),
+                    at: event.at,
+                    message: payload::of_event(&deliverer.url, event, result.as_deref()),
+                });
+            }
+        }
+        is_behind |= step.until < ends.last;
+        steps.push(step);
+    }
+    Ok(Looked { steps, is_behind, has_outputs })
+}
+
+/// Where an output goes on in a log with these ends.
+fn begin(row: &OutputV1, state: &OutputStateV1, ends: LogEnds) -> (Step, u64) {
+    // A box that was restored from a backup knows less than its outputs.
+    let begins = state.place.clamp(ends.trimmed, ends.last);
+    let missed = begins.saturating_sub(state.place);
+    (Step { output: row.id, from: state.place, until: begins, missed, passed: Vec::new() }, begins)
+}
+
+/// Takes in what a look has found, unless the output has moved or is off meanwhile.
+fn take(tx: &OrgWrite<'_>, step: Step) -> Result<()> {
+    let is_on = tx.get(&OUTPUTS, &step.output)?.is_some_and(|row| row.is_enabled);
+    let Some(mut state) = tx.get(&STATES, &step.output)?.filter(|state| is_on && state.place == step.from)
+    else {
+        return Ok(());
+    };
+    for passed in step.passed {
+        if passed.seq <= state.recover_until
+            && let Some(known) = tx.lookup(&DELIVERIES, &BY_EVENT, (step.output, passed.seq))?
+        {
+            if known.state == DeliveryState::Failed {
+                try_anew(tx, known)?;
+            }
+            continue;
+        }
+        state.sequence += 1;
+        let row = DeliveryV1 {
+            id: DeliveryId::new(),
+            output: step.output,
+            sequence: state.sequence,
+            event_seq: passed.seq,
+            event: passed.id,
+            event_kind: passed.kind,
+            event_at: passed.at,
+            body: passed.message.numbered(state.sequence),
+            state: DeliveryState::Pending,
+            tries: 0,
+            attempts: Vec::new(),
+            next_try_at: Some(tx.moment()),
+            created_at: tx.now(),
+            ended_at: None,
+            ended: None,
+        };
+        tx.insert(&DELIVERIES, &row.id, &row)?;
+    }
+    (state.place, state.missed) = (step.until, state.missed + step.missed);
+    tx.put(&STATES, &step.output, &state)
+}
+
+/// A delivery that has ended is tried as a new one is, under the same id.
+pub(super) fn try_anew(tx: &OrgWrite<'_>, mut row: DeliveryV1) -> Result<DeliveryV1> {
+    (row.state, row.tries) = (DeliveryState::Pending, 0);
+    (row.next_try_at, row.ended_at, row.ended) = (Some(tx.moment()), None, None);
+    tx.put(&DELIVERIES, &row.id, &row)?;
+    Ok(row)
+}

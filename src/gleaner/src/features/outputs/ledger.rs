@@ -1,0 +1,265 @@
+//! What people see and repeat of deliveries, and trying an output before it is relied upon.
+
+use super::attempt::{self, Message};
+use super::filter::{Results, Said, Selector};
+use super::follow::try_anew;
+use super::payload;
+use super::rows::{BY_OUTPUT, DELIVERIES, DeliveryState, DeliveryV1, OUTPUTS, OutputV1, STATES};
+use super::send::message_id;
+use super::service::Deliverer;
+use super::wire::{self, DeliveryView};
+use crate::features::events::{EventV1, events_behind, log_ends, place_before, sort_of};
+use base::audit::Action;
+use base::clock::Timestamp;
+use base::ids::{DeliveryId, EventId, OutputId};
+use base::page::{Page, PageRequest};
+use base::web::WebUrl;
+use base::{Code, Error, Result};
+use outputs::Answer;
+use outputs::condition::TEXT_CHARS_MAX;
+use outputs::retry::Verdict;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use server::permit::{IntegrationsRead, IntegrationsWrite};
+use server::{Accepted, Body, Org, OrgContext, Path, Query, apart_if};
+use store::{Event, OrgRead};
+use uuid::Uuid;
+
+/// Events that a dry run looks at.
+const DRY_EVENTS: u64 = 100;
+/// Seconds after which who was turned away may test again.
+const RETRY_AFTER: &str = "15";
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct DeliveryFilter {
+    state: Option<DeliveryState>,
+}
+
+pub(super) async fn list(
+    org: Org<IntegrationsRead>,
+    Path(id): Path<OutputId>,
+    Query(filter): Query<DeliveryFilter>,
+    page: PageRequest,
+) -> Result<Body<Page<DeliveryView>>> {
+    let wanted = |row: &DeliveryV1| filter.state.is_none_or(|state| row.state == state);
+    let rows = org.read(|tx| {
+        tx.require(&OUTPUTS, &id)?;
+        let rows = tx.page_by(&DELIVERIES, &BY_OUTPUT, id, &page, wanted)?;
+        Ok(rows.map(|row| DeliveryView::new(row, tx.clock())))
+    })?;
+    Ok(Body(rows))
+}
+
+pub(super) async fn redeliver(
+    org: Org<IntegrationsWrite>,
+    Path(id): Path<DeliveryId>,
+) -> Result<Accepted<DeliveryView>> {
+    let row = org.write(move |tx| {
+        let row = tx.require(&DELIVERIES, &id)?;
+        let output = tx.get(&OUTPUTS, &row.output)?.ok_or_else(|| Error::not_found(DELIVERIES.noun()))?;
+        if !output.is_enabled {
+            return Err(Error::conflict("The output is switched off; switch it on first."));
+        }
+        let row = try_anew(tx, row)?;
+        tx.audit(Event::new(Action::DeliveryRepeated).of(id).with("outputId", Uuid::from(row.output)))?;
+        Ok((row.output, DeliveryView::new(row, tx.clock())))
+    });
+    let (output, view) = row.await?;
+    let moment = org.store().clock().moment();
+    org.service::<Deliverer>().turns.set_due(org.id(), output, moment);
+    Ok(Accepted::new(view))
+}
+
+/// From when on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RecoverRequest {
+    since: Timestamp,
+}
+
+/// What is looked at anew.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RecoverView {
+    output_id: OutputId,
+    /// Events behind this place of the log …
+    from: u64,
+    /// … up to this one.
+    to: u64,
+    /// The time that was asked for is before the oldest event that is kept.
+    is_incomplete: bool,
+}
+
+pub(super) async fn recover(
+    org: Org<IntegrationsWrite>,
+    Path(id): Path<OutputId>,
+    Body(request): Body<RecoverRequest>,
+) -> Result<Accepted<RecoverView>> {
+    let view = org.write(move |tx| {
+        if !tx.require(&OUTPUTS, &id)?.is_enabled {
+            return Err(Error::conflict("The output is switched off; switch it on first."));
+        }
+        if request.since > tx.now() {
+            return Err(Error::invalid("since", "is in the future"));
+        }
+        let ends = log_ends(tx)?;
+        let from = place_before(tx, request.since)?;
+        let is_incomplete = from == ends.trimmed && ends.trimmed > 0;
+        let mut state = tx.get(&STATES, &id)?.unwrap_or_default();
+        let to = state.place.max(state.recover_until);
+        (state.place, state.recover_until) = (from.min(state.place), to);
+        tx.put(&STATES, &id, &state)?;
+        tx.audit(Event::new(Action::OutputRecovered).of(id).with("from", from).with("to", to))?;
+        Ok(RecoverView { output_id: id, from, to, is_incomplete })
+    });
+    let view = view.await?;
+    org.service::<Deliverer>().look_again(org.id());
+    Ok(Accepted::new(view))
+}
+
+/// How an output is tried.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct OutputTestRequest {
+    /// True: nothing is sent; the answer says which of the last 100 events would be delivered.
+    dry_run: bool,
+    /// A dry run's: with this condition in place of the output's.
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
+    condition: Option<String>,
+}
+
+/// What came of a test: one of the two.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OutputTestView {
+    sent: Option<TestMessageView>,
+    dry_run: Option<DryRunView>,
+}
+
+/// What the endpoint answered to a message that tells nothing (`output.test`).
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct TestMessageView {
+    is_delivered: bool,
+    webhook_id: String,
+    status: Option<u16>,
+    /// The beginning of the answer, or why there was none.
+    told: String,
+    duration_ms: u64,
+}
+
+base::words! {
+    /// What an output says of an event.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+    enum DryVerdict {
+        /// It would be delivered.
+        Delivered "delivered",
+        /// It is of another kind, or of other pages.
+        Other "other",
+        /// The condition does not hold.
+        No "no",
+        /// A value that the condition needs is missing, or of another sort.
+        Unknown "unknown",
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DryEventView {
+    seq: u64,
+    id: EventId,
+    kind: String,
+    at: Timestamp,
+    domain: Option<String>,
+    subject_type: String,
+    #[schemars(with = "EventId")]
+    subject_id: Uuid,
+    verdict: DryVerdict,
+}
+
+/// What would have been delivered.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DryRunView {
+    /// Of the events below.
+    delivered: usize,
+    /// The last 100 of the log at most, newest first.
+    events: Vec<DryEventView>,
+}
+
+pub(super) async fn test(
+    org: Org<IntegrationsWrite>,
+    Path(id): Path<OutputId>,
+    request: Option<Body<OutputTestRequest>>,
+) -> Result<Body<OutputTestView>> {
+    let request = request.map(|Body(request)| request).unwrap_or_default();
+    let row = org.read(|tx| tx.require(&OUTPUTS, &id))?;
+    if request.dry_run {
+        let view = dry_run(&org, row, request.condition).await?;
+        return Ok(Body(OutputTestView { sent: None, dry_run: Some(view) }));
+    }
+    if request.condition.is_some() {
+        return Err(Error::invalid("condition", "is for a dry run"));
+    }
+    let deliverer = org.service::<Deliverer>();
+    let Some(_place) = deliverer.test_place(org.id()) else {
+        let message = "Your organization has as many tests under way as it may.";
+        return Err(Error::new(Code::RateLimited).message(message).header("retry-after", RETRY_AFTER));
+    };
+    org.write(move |tx| tx.audit(Event::new(Action::OutputTested).of(id))).await?;
+    let now = org.store().clock().look();
+    let keys = deliverer.keys(org.id(), &row, now.moment)?;
+    let url = WebUrl::parse(&row.url).map_err(|e| Error::internal("read an output's URL", e))?;
+    let body = payload::of_test(now.date, id.into(), &row.name).numbered(0);
+    let webhook_id = message_id(DeliveryId::new());
+    let message =
+        Message { org: org.id(), url: &url, id: webhook_id.clone(), body: &body, keys: &keys, at: now.date };
+    let tried = attempt::send(deliverer.connector(), message).await;
+    let sent = TestMessageView {
+        is_delivered: tried.verdict == Verdict::Delivered,
+        webhook_id,
+        status: tried.status,
+        told: tried.told,
+        duration_ms: u64::try_from(tried.duration.as_millis()).unwrap_or(u64::MAX),
+    };
+    Ok(Body(OutputTestView { sent: Some(sent), dry_run: None }))
+}
+
+async fn dry_run(org: &OrgContext, mut row: OutputV1, condition: Option<String>) -> Result<DryRunView> {
+    let store = org.store().clone();
+    let looked = apart_if(true, move || {
+        if let Some(condition) = condition {
+            row.condition = Some(wire::condition(condition)?);
+        }
+        store.read(|tx| said_of_last(tx, &Selector::of(&row)))
+    });
+    let events = looked.await??;
+    let delivered = events.iter().filter(|event| event.verdict == DryVerdict::Delivered).count();
+    Ok(DryRunView { delivered, events })
+}
+
+fn said_of_last(tx: &OrgRead<'_>, selector: &Selector) -> Result<Vec<DryEventView>> {
+    let last = log_ends(tx)?.last;
+    let (events, _) = events_behind(tx, last.saturating_sub(DRY_EVENTS), DRY_EVENTS as usize)?;
+    let mut results = Results::default();
+    let view = |event: EventV1| {
+        let said = selector.ask(tx, &mut results, &event)?;
+        Ok(DryEventView {
+            verdict: match said {
+                Said::Other => DryVerdict::Other,
+                Said::Condition(Answer::Yes) => DryVerdict::Delivered,
+                Said::Condition(Answer::No) => DryVerdict::No,
+                Said::Condition(Answer::Unknown) => DryVerdict::Unknown,
+            },
+            seq: event.seq,
+            id: event.id,
+            at: event.at,
+            domain: event.domain,
+            subject_type: sort_of(&event.kind).to_owned(),
+            subject_id: event.subject,
+            kind: event.kind,
+        })
+    };
+    events.into_iter().rev().map(view).collect()
+}

@@ -1,0 +1,248 @@
+//! Sending what is due, in turns over the outputs; see `turns.rs` for whose it is.
+//!
+//! A try is written down when it has ended, so a box that is killed meanwhile makes it once more, under the same id.
+
+use super::attempt::{self, Message, Tried};
+use super::disable::disable;
+use super::rows::{
+    AttemptV1, DELIVERIES, DeliveryState, DeliveryV1, DisabledReason, OUTPUTS, OutputStateV1, OutputV1,
+    STATES, TO_SEND,
+};
+use super::service::Deliverer;
+use super::turns::{Lane, Turn};
+use base::clock::Moment;
+use base::ids::{DeliveryId, OrgId};
+use base::web::WebUrl;
+use base::{Code, Error, Result};
+use futures::StreamExt;
+use futures::future::join_all;
+use futures::stream::FuturesUnordered;
+use outputs::retry::{self, Verdict};
+use outputs::webhook::Key;
+use secrets::random_bytes;
+use server::task::TaskContext;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{OrgRead, OrgWrite, System};
+
+/// How often it is looked what has become due.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long tries that are under way may go on when the box drains.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+/// How long an output rests whose turn could not be taken.
+const REST: Duration = Duration::from_secs(10);
+/// Tries that a delivery remembers.
+const ATTEMPTS_KEPT: usize = 16;
+
+/// Sends until the box drains.
+pub(super) async fn send_all(context: TaskContext) -> Result<()> {
+    let deliverer = context.service::<Deliverer>();
+    let mut turns = FuturesUnordered::new();
+    while !context.stopping() {
+        while let Some(turn) = deliverer.turns.next(context.moment()) {
+            turns.push(Box::pin(under_way(Arc::clone(&deliverer), context.system().clone(), turn)));
+        }
+        tokio::select! {
+            Some(_) = turns.next() => {}
+            () = deliverer.turns.news() => {}
+            () = context.stopped() => {}
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+    }
+    let ended = async { while turns.next().await.is_some() {} };
+    if tokio::time::timeout(DRAIN_TIME, ended).await.is_err() {
+        tracing::debug!("messages that are under way are cut off, and sent again at the next start");
+    }
+    Ok(())
+}
+
+/// A turn on a task of its own, which ends with this future. One that panics gives its place back all the same.
+async fn under_way(deliverer: Arc<Deliverer>, system: System, turn: Turn) {
+    let (parts, own) = (Arc::clone(&deliverer), system.clone());
+    let taken = server::on_own_task(async move {
+        take_turn(&parts, &own, turn).await;
+        Ok(())
+    });
+    if let Err(error) = taken.await {
+        tracing::error!(org = %turn.org, output = %turn.output, error = error.for_operator(), "a turn of an output failed");
+        deliverer.turns.ended(turn, Some(system.clock().moment().after(REST)), Lane::Slow);
+    }
+}
+
+/// Sends some deliveries of an output, and says when there is more.
+async fn take_turn(deliverer: &Arc<Deliverer>, system: &System, turn: Turn) {
+    let taken = send_some(deliverer, system, turn).await;
+    let (due, lane) = taken.unwrap_or_else(|error| {
+        if error.code() == Code::OrgNotFound {
+            deliverer.forget(turn.org);
+            return (None, Lane::Slow);
+        }
+        tracing::warn!(org = %turn.org, output = %turn.output, %error, "nothing could be sent to an output, and is tried again");
+        (Some(system.clock().moment().after(REST)), Lane::Slow)
+    });
+    deliverer.turns.ended(turn, due, lane);
+    // One whose deliveries were too many to look further may do so now.
+    deliverer.look_again(turn.org);
+}
+
+/// What a turn has to do.
+enum Work {
+    /// Nothing at all: it is off, or was removed.
+    Off,
+    /// Nothing before this moment, or at all.
+    Rest(Option<Moment>),
+    Send(Box<OutputV1>, Vec<DeliveryV1>),
+}
+
+async fn send_some(
+    deliverer: &Arc<Deliverer>,
+    system: &System,
+    turn: Turn,
+) -> Result<(Option<Moment>, Lane)> {
+    let own = system.org(turn.org);
+    let (output, due) = match own.read(|tx| work(tx, turn))? {
+        Work::Off => return Ok((None, Lane::Slow)),
+        Work::Rest(due) => return Ok((due, turn.lane)),
+        Work::Send(output, due) => (output, due),
+    };
+    let clock = own.clock().look();
+    let keys = deliverer.keys(turn.org, &output, clock.moment)?;
+    let url = WebUrl::parse(&output.url).map_err(|e| Error::internal("read an output's URL", e))?;
+    let sent = due.iter().map(|row| one(deliverer, (turn.org, &url, &keys), row, clock.date));
+    let tried: Vec<_> = due.iter().map(|row| row.id).zip(join_all(sent).await).collect();
+    let lane = match tried.iter().all(|(_, tried)| tried.verdict == Verdict::Delivered) {
+        true => Lane::Fast,
+        false => Lane::Slow,
+    };
+    let dice = dice()?;
+    let written = Arc::clone(deliverer);
+    let ended = system.write(move |tx| {
+        let of_org = tx.org(turn.org);
+        let reason = note(&of_org, turn, tried, dice)?;
+        if let Some(reason) = reason {
+            disable(tx, turn, reason, &written.url)?;
+        }
+        of_org_due(&of_org, turn)
+    });
+    Ok((ended.await?, lane))
+}
+
+/// The try of one delivery.
+async fn one(
+    deliverer: &Deliverer,
+    (org, url, keys): (OrgId, &WebUrl, &[Key]),
+    row: &DeliveryV1,
+    at: base::clock::Timestamp,
+) -> Tried {
+    let message = Message { org, url, id: message_id(row.id), body: &row.body, keys, at };
+    attempt::send(deliverer.connector(), message).await
+}
+
+/// `webhook-id`: the same whenever a delivery is tried.
+pub(super) fn message_id(id: DeliveryId) -> String {
+    format!("msg_{}", id.0.simple())
+}
+
+fn work(tx: &OrgRead<'_>, turn: Turn) -> Result<Work> {
+    let Some(output) = tx.get(&OUTPUTS, &turn.output)?.filter(|row| row.is_enabled) else {
+        return Ok(Work::Off);
+    };
+    let state = tx.get(&STATES, &turn.output)?.unwrap_or_default();
+    if let Some(not_before) = state.not_before.filter(|at| *at > tx.moment()) {
+        return Ok(Work::Rest(Some(not_before)));
+    }
+    let limit = turn.lane.deliveries();
+    let due = tx.readable_by(&DELIVERIES, &TO_SEND, turn.output, Some(tx.moment()), None, limit)?.rows;
+    match due.is_empty() {
+        true => Ok(Work::Rest(of_org_due(tx, turn)?)),
+        false => Ok(Work::Send(Box::new(output), due.into_iter().map(|(_, row)| row).collect())),
+    }
+}
+
+/// When the next delivery of the turn's output is due.
+fn of_org_due(tx: &OrgRead<'_>, turn: Turn) -> Result<Option<Moment>> {
+    if tx.get(&OUTPUTS, &turn.output)?.is_none_or(|row| !row.is_enabled) {
+        return Ok(None);
+    }
+    let not_before = tx.get(&STATES, &turn.output)?.and_then(|state| state.not_before);
+    let first = tx.readable_by(&DELIVERIES, &TO_SEND, turn.output, None, None, 1)?.rows.pop();
+    let due = first.and_then(|(_, row)| row.next_try_at);
+    Ok(due.map(|due| not_before.map_or(due, |at| due.max(at))))
+}
+
+/// A random number from 0 to 1.
+fn dice() -> Result<f64> {
+    let bytes = random_bytes::<4>().map_err(|e| Error::internal("roll a die", e))?;
+    Ok(f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
+}
+
+/// Writes down what came of some tries; why the output is to be disabled, if it is.
+fn note(
+    tx: &OrgWrite<'_>,
+    turn: Turn,
+    tried: Vec<(DeliveryId, Tried)>,
+    dice: f64,
+) -> Result<Option<DisabledReason>> {
+    if tx.get(&OUTPUTS, &turn.output)?.is_none() {
+        return Ok(None);
+    }
+    let mut state = tx.get(&STATES, &turn.output)?.unwrap_or_default();
+    let mut is_gone = false;
+    for (id, tried) in tried {
+        // One that was removed meanwhile, with its output.
+        let Some(row) = tx.get(&DELIVERIES, &id)? else { continue };
+        is_gone |= tried.verdict == Verdict::Gone;
+        note_one(tx, row, &tried, &mut state, dice)?;
+    }
+    let is_dead = state.failing_since.is_some_and(|since| retry::is_dead(tx.moment().since(since)));
+    tx.put(&STATES, &turn.output, &state)?;
+    Ok(match (is_gone, is_dead) {
+        (true, _) => Some(DisabledReason::Gone),
+        (_, true) => Some(DisabledReason::Failing),
+        _ => None,
+    })
+}
+
+fn note_one(
+    tx: &OrgWrite<'_>,
+    mut row: DeliveryV1,
+    tried: &Tried,
+    state: &mut OutputStateV1,
+    dice: f64,
+) -> Result<()> {
+    row.tries += 1;
+    row.attempts.push(AttemptV1 {
+        at: tx.now(),
+        duration_ms: u64::try_from(tried.duration.as_millis()).unwrap_or(u64::MAX),
+        status: tried.status,
+        told: tried.told.clone(),
+    });
+    let beyond = row.attempts.len().saturating_sub(ATTEMPTS_KEPT);
+    row.attempts.drain(..beyond);
+    let pause = retry::pause(row.tries, tried.retry_after, dice);
+    if tried.verdict == Verdict::Delivered {
+        state.delivered += 1;
+        (state.failing_since, state.not_before, state.last_error) = (None, None, None);
+        state.last_delivered_at = Some(tx.now());
+    } else {
+        state.failing_since.get_or_insert(tx.moment());
+        let status = tried.status.map(|status| format!("{status} "));
+        state.last_error =
+            Some(format!("{}{}", status.unwrap_or_default(), tried.told).trim_end().to_owned());
+    }
+    if tried.verdict == Verdict::Throttled {
+        state.not_before = Some(tx.moment().after(retry::throttle(tried.retry_after)));
+    }
+    match (tried.verdict, pause) {
+        (Verdict::Failed | Verdict::Throttled | Verdict::Gone, Some(pause)) => {
+            row.next_try_at = Some(tx.moment().after(pause));
+        }
+        (verdict, _) => {
+            let is_delivered = verdict == Verdict::Delivered;
+            row.state = if is_delivered { DeliveryState::Delivered } else { DeliveryState::Failed };
+            state.failed += u64::from(!is_delivered);
+            (row.next_try_at, row.ended_at, row.ended) = (None, Some(tx.now()), Some(tx.moment()));
+        }
+    }
+    tx.put(&DELIVERIES, &row.id, &row)
+}
