@@ -94,6 +94,7 @@ fn next(
 async fn run(context: &TaskContext, cpu: &Semaphore, org: OrgId, id: DiscoveryId) -> Result<()> {
     let own = context.system().org(org);
     let begun = own.write(move |tx| {
+        tx.needs_no_room();
         let row = readable("a discovery", id, tx.get(&DISCOVERIES, &id))?.flatten();
         let Some(mut row) = row.filter(|row| row.status.is_open()) else { return Ok(None) };
         row.runs += 1;
@@ -118,6 +119,7 @@ async fn end(own: &OrgStore, id: DiscoveryId, outcome: Outcome) -> Result<()> {
     let outcome =
         serde_json::to_value(outcome).map_err(|e| Error::internal("write what came of a discovery", e))?;
     let ended = own.write(move |tx| {
+        tx.needs_no_room();
         let Some(row) = tx.get(&DISCOVERIES, &id)? else { return Ok(()) };
         let (finished_at, ended) = (Some(tx.now()), Some(tx.moment()));
         let outcome = Some(Json(outcome));
