@@ -20,6 +20,9 @@ const BITS_OF_LIKENESS: f64 = 4.0;
 /// What is taken off each time that the places of a value double: what stands in every menu says little.
 const BITS_OF_PLACES: f64 = 1.5;
 
+/// What it says that yet another page with another value shows that.
+const BITS_OF_AGREEMENT: f64 = 3.0;
+
 /// How a page shows a known value.
 #[derive(Debug, Default)]
 pub struct Seen {
@@ -45,7 +48,8 @@ impl Evidence {
         if self.seen.insert(keys) {
             let said = texts.iter().map(|text| bits(form, text)).sum::<f64>().min(2.0 * BITS_OF_TEXT_MAX);
             let places = sight.places.max(1) as f64;
-            self.value_bits += (said - BITS_OF_PLACES * places.log2()).max(0.0);
+            let agreement = if self.seen.len() > 1 { BITS_OF_AGREEMENT } else { 0.0 };
+            self.value_bits += agreement + (said - BITS_OF_PLACES * places.log2()).max(0.0);
         }
         self.likeness += sight.likeness;
         self.pages += 1;
