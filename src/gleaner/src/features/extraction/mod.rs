@@ -42,8 +42,11 @@ pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
 pub use history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
 pub use pages::adopt as adopt_pages;
-pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV4};
-pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
+pub use rows::{DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_ID, RedirectV1, ResultV4, SchemaRefV1};
+pub use schemas::{
+    Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_schema, attributes_of, export_schemas,
+    import_schemas, schema_to_beat,
+};
 pub use service::{DeliveredPage, Extractor, note_url, record};
 pub use wire::{PendingView, ResultMetadata, ResultView};
 
