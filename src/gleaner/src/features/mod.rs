@@ -14,6 +14,7 @@ pub mod benchmarks;
 pub mod bi;
 pub mod billing;
 pub mod cli_auth;
+pub mod drift;
 pub mod events;
 pub mod extraction;
 pub mod inputs;
@@ -237,6 +238,7 @@ pub static ALL: &[&Feature] = &[
     &inputs::FEATURE,
     &benchmarks::FEATURE,
     &extraction::FEATURE,
+    &drift::FEATURE,
     &billing::FEATURE,
     &bi::FEATURE,
     &audit::FEATURE,

@@ -21,6 +21,7 @@ mod held;
 mod held_rows;
 mod history;
 mod main_content;
+mod mend;
 mod open;
 mod pages;
 mod remove;
@@ -37,17 +38,25 @@ mod turns;
 mod views;
 mod wire;
 
+pub use backfill::read_again_named;
+pub use body::is_document;
 pub use draft::ResultDraft;
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
 pub use history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
+pub use mend::{ReadBy, mend_own, read_by};
 pub use pages::adopt as adopt_pages;
-pub use rows::{DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_ID, RedirectV1, ResultV4, SchemaRefV1};
-pub use schemas::{
-    Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_schema, attributes_of, export_schemas,
-    import_schemas, schema_to_beat,
+pub use rows::{
+    DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_ID, RESULTS_BY_URL, RedirectV1, ResultV4, SchemaPair,
+    SchemaRefV1, url_digest,
 };
-pub use service::{DeliveredPage, Extractor, note_url, record};
+pub use schemas::{
+    Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_repair, adopt_schema, attributes_of,
+    export_schemas, import_schemas, schema_to_beat,
+};
+pub use service::{DeliveredPage, Extractor, note_url, read_stored, record};
+pub use site::{Site, has_page, place_of_result, results_of_site};
+pub use turns::ReadingTurns;
 pub use wire::{PendingView, ResultMetadata, ResultView};
 
 use crate::features::Feature;
@@ -68,7 +77,6 @@ use server::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, Query
 use std::sync::Arc;
 use std::time::Duration;
 use stored::PageLinks;
-use turns::ReadingTurns;
 use uuid::Uuid;
 use wire::{
     FacetCount, FacetsView, FoundResult, RETRY_AFTER_SECS, ResultFilter, ResultList, SchemaFilter,

@@ -346,6 +346,23 @@ pub fn schema_to_beat(
 /// is still the one that holds, and never in the place of one that the operator imported. Whether it is better its caller has
 /// found out.
 pub async fn adopt_schema(system: &System, proposed: ProposedSchema) -> Result<Adoption> {
+    propose(system, proposed, Adopted::Discovered).await
+}
+
+/// The same for the schema that holds with other expressions for what its site has outrun. The operator's are mended too: what
+/// they ask for stays, and so does who proposed them.
+pub async fn adopt_repair(system: &System, proposed: ProposedSchema) -> Result<Adoption> {
+    propose(system, proposed, Adopted::Repaired).await
+}
+
+/// How the box came to a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Adopted {
+    Discovered,
+    Repaired,
+}
+
+async fn propose(system: &System, proposed: ProposedSchema, adopted: Adopted) -> Result<Adoption> {
     Schema::compile(&proposed.attributes).map_err(|e| Error::internal("compile a proposed schema", e))?;
     let attributes = serde_json::to_value(&proposed.attributes)
         .map_err(|e| Error::internal("write a schema's attributes", e))?;
@@ -356,7 +373,7 @@ pub async fn adopt_schema(system: &System, proposed: ProposedSchema) -> Result<A
         sample_count: proposed.sample_count,
     };
     let (beaten, discovered_by) = (proposed.beaten, proposed.discovered_by);
-    system.write(move |tx| adopt(tx, &entry, beaten, discovered_by)).await
+    system.write(move |tx| adopt(tx, &entry, beaten, discovered_by, adopted)).await
 }
 
 fn adopt(
@@ -364,12 +381,13 @@ fn adopt(
     entry: &CheckedSchema,
     beaten: Option<SchemaRefV1>,
     discovered_by: DiscoveredBy,
+    adopted: Adopted,
 ) -> Result<Adoption> {
     let SchemaPair { domain, page_type } = &entry.pair;
     let holds = schema_to_beat(tx, domain, *page_type)?;
     if let Some(row) = &holds {
         let held = SchemaRefV1 { id: row.id, version: row.version };
-        if row.discovered_by == DiscoveredBy::Manual {
+        if row.discovered_by == DiscoveredBy::Manual && adopted == Adopted::Discovered {
             tx.unaudited("that an imported schema stays");
             return Ok(Adoption::Manual(held));
         }
@@ -394,7 +412,11 @@ fn adopt(
         }
     }
     let id = store_version(tx, entry, newest + 1, discovered_by)?;
-    let event = Event::new(Action::SchemaDiscovered).named(domain.clone());
+    let action = match adopted {
+        Adopted::Discovered => Action::SchemaDiscovered,
+        Adopted::Repaired => Action::SchemaRepaired,
+    };
+    let event = Event::new(action).named(domain.clone());
     tx.audit(event.with("pageType", page_type.name()).with("version", newest + 1))?;
     Ok(Adoption::Current(SchemaRefV1 { id, version: newest + 1 }))
 }
