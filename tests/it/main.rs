@@ -20,6 +20,7 @@ mod crawl;
 mod demo;
 mod dispatch;
 mod documented;
+mod drift;
 mod events;
 mod extraction;
 mod fair;

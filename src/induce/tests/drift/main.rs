@@ -110,6 +110,8 @@ struct Sums {
     redesigned: usize,
     told: BTreeMap<(&'static str, Verdict), usize>,
     attributes: BTreeMap<&'static str, usize>,
+    /// Those of which several URLs tell the past.
+    several: BTreeMap<&'static str, usize>,
     held: BTreeMap<&'static str, usize>,
     pages: BTreeMap<&'static str, usize>,
     refusals: BTreeMap<&'static str, usize>,
@@ -311,6 +313,9 @@ impl Site<'_> {
         };
         if state == "broken" || all == "wrong" {
             *sums.attributes.entry(all).or_default() += 1;
+            if known.iter().filter(|values| values.iter().any(|(own, _)| own == name)).count() > 1 {
+                *sums.several.entry(all).or_default() += 1;
+            }
             let has_held = self.others.iter().any(|pair| self.truth(&pair.after, name).is_some());
             if has_held {
                 *sums.held.entry(if held == "none" && all == "none" { "none" } else { held }).or_default() +=
@@ -463,6 +468,7 @@ fn what_broke_on_real_sites_is_repaired() {
     println!("truth and verdict: {:?}", sums.told);
     println!("refused: {:?}", sums.refusals);
     println!("broken attributes: {:?}", sums.attributes);
+    println!("broken attributes of which several URLs tell: {:?}", sums.several);
     println!("broken attributes with held-back pages, on these: {:?}", sums.held);
     println!("held-back pages: {:?}", sums.pages);
     println!("right {:.3}, wrong {:.3}", share(&sums.attributes, "right"), share(&sums.attributes, "wrong"));

@@ -5,18 +5,19 @@
 
 use super::rows::{DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
 use super::window::Seen;
-use crate::features::extraction::{RESULTS, ResultV4, SchemaPair};
+use crate::features::extraction::{RESULTS, RESULTS_BY_URL, ResultV4, SchemaPair, result_place, url_digest};
 use crate::features::jobs::{JOBS, JobV2};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::{JobId, OrgId, SchemaId};
+use base::page::PageRequest;
 use base::terms::JobStatus;
 use fetch::Outcome;
 use server::task::Consumer;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{Key, OrgWrite, SysRead, System, readable};
+use store::{Key, OrgRead, OrgWrite, SysRead, System, readable};
 
 /// Change records of one operation.
 const CHANGES_PER_READ: usize = 1_000;
@@ -70,7 +71,7 @@ impl DriftFeed {
                 if let Some(row) = row.filter(|row| row.sequence == change.sequence) {
                     let own = news.entry(change.org).or_default();
                     own.fetched.push((row.domain.clone(), Fetched::Page, row.scraped_at));
-                    own.seen.extend(seen(&row));
+                    own.seen.extend(seen(&tx.org(change.org), &row)?);
                 }
             } else if change.table == JOBS.name()
                 && !brought.contains(&(change.org, change.key.as_slice()))
@@ -99,8 +100,24 @@ impl DriftFeed {
     }
 }
 
-/// What a result tells; none for one of which nothing was to be read.
-fn seen(row: &ResultV4) -> Option<(SchemaPair, Seen)> {
+/// What a result tells; none for one of which nothing was to be read. A page that is of no type any more, because nearly nothing
+/// was found on it, lacks what the last one of its URL had.
+fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(SchemaPair, Seen)>> {
+    if row.page_type.is_none() {
+        let before = PageRequest { limit: 1, cursor: Some(result_place(row)) };
+        let was_read = |earlier: &ResultV4| earlier.page_type.is_some() && earlier.was_read();
+        let earlier = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, was_read);
+        let earlier = readable("an earlier result of the URL", &row.url, earlier)?;
+        let told = earlier.and_then(|mut page| page.items.pop()).as_ref().and_then(told);
+        return Ok(told.map(|(pair, mut seen)| {
+            seen.attributes.iter_mut().for_each(|(_, is_found)| *is_found = false);
+            (pair, Seen { at: row.scraped_at, ..seen })
+        }));
+    }
+    Ok(told(row))
+}
+
+fn told(row: &ResultV4) -> Option<(SchemaPair, Seen)> {
     let page_type = row.page_type.filter(|_| row.was_read())?;
     let errors: HashSet<&str> = row.attribute_errors.iter().map(|error| error.name.as_str()).collect();
     let values = row.values.0.as_object()?;

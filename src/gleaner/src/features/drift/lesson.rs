@@ -7,6 +7,7 @@ use induce::{LESSON_FUEL_MAX, Page, Repair, Verdict, Visit, repair, texts_of};
 use page::extract::{Attribute, Schema, page_base};
 use page::html::Document;
 use page::xpath::{Fuel, XPath};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use url::Url;
 
@@ -56,10 +57,9 @@ impl Parsed {
     }
 }
 
-/// Looks what became of `names` among the attributes that read a site. Needs `visits_min` URLs whose last known values are known.
+/// Looks what became of the attributes that read a site. To mend one it takes `visits_min` URLs with last known values of it.
 pub fn look(
     attributes: &[Attribute],
-    names: &[String],
     visits: &[StoredVisit],
     others: &[StoredPage],
     visits_min: usize,
@@ -68,6 +68,10 @@ pub fn look(
         .iter()
         .filter_map(|visit| Some((parse(&visit.now)?, visit.before.as_ref().and_then(parse), visit)))
         .collect();
+    if now.is_empty() {
+        let nothing = |attribute: &Attribute| (attribute.name.clone(), Found::Refused("too_few_pages"));
+        return attributes.iter().map(nothing).collect();
+    }
     let others: Vec<Parsed> = others.iter().filter_map(parse).collect();
     let told: Vec<Visit<'_>> = now
         .iter()
@@ -79,14 +83,16 @@ pub fn look(
         .collect();
     let beside: Vec<Page<'_>> = others.iter().map(Parsed::page).collect();
     let repairs = repair(attributes, &told, &beside, &mut Fuel::new(LESSON_FUEL_MAX));
-    let pages: Vec<Page<'_>> = told.iter().map(|visit| visit.page).chain(beside).collect();
-    let mut found = BTreeMap::new();
-    for (attribute, repair) in attributes.iter().zip(repairs).filter(|(own, _)| names.contains(&own.name)) {
-        let known = told.iter().filter(|visit| visit.values.iter().any(|(name, _)| *name == attribute.name));
-        let is_enough = known.count() >= visits_min;
-        found.insert(attribute.name.clone(), judge(attribute, repair, &pages, is_enough));
-    }
-    found
+    let looked = attributes.iter().zip(repairs).map(|(attribute, repair)| {
+        let is_known = |visit: &&Visit<'_>| known_of(visit, &attribute.name).is_some();
+        let is_enough = told.iter().filter(is_known).count() >= visits_min;
+        (attribute.name.clone(), judge(attribute, repair, &told, &beside, is_enough))
+    });
+    looked.collect()
+}
+
+fn known_of<'a>(visit: &'a Visit<'_>, name: &str) -> Option<&'a Vec<String>> {
+    visit.values.iter().find(|(known, _)| known == name).map(|(_, texts)| texts)
 }
 
 fn known_values(row: &ResultV4) -> Vec<(String, Vec<String>)> {
@@ -95,7 +101,13 @@ fn known_values(row: &ResultV4) -> Vec<(String, Vec<String>)> {
     texts.filter(|(_, texts)| !texts.is_empty()).collect()
 }
 
-fn judge(attribute: &Attribute, repair: Repair, pages: &[Page<'_>], is_enough: bool) -> Found {
+fn judge(
+    attribute: &Attribute,
+    repair: Repair,
+    visits: &[Visit<'_>],
+    others: &[Page<'_>],
+    is_enough: bool,
+) -> Found {
     let paths = match (repair.verdict, repair.outcome) {
         (Verdict::Right, _) => return Found::Right,
         (Verdict::Absent, _) => return Found::Absent,
@@ -108,13 +120,14 @@ fn judge(attribute: &Attribute, repair: Repair, pages: &[Page<'_>], is_enough: b
         return Found::Refused("too_few_pages");
     }
     let mut xpaths: Vec<String> = paths.into_iter().map(|path| path.xpath).collect();
-    let silent = attribute.xpaths.iter().filter(|xpath| is_silent(xpath, pages) && !xpaths.contains(xpath));
+    let pages: Vec<Page<'_>> = visits.iter().map(|visit| visit.page).chain(others.iter().copied()).collect();
+    let silent = attribute.xpaths.iter().filter(|xpath| is_silent(xpath, &pages) && !xpaths.contains(xpath));
     // Pages of the old template are still about, in the store and perhaps on the site.
     let behind: Vec<String> = silent.cloned().collect();
     xpaths.extend(behind);
     xpaths.truncate(XPATHS_MAX);
     let mended = Attribute { xpaths, ..attribute.clone() };
-    match given(&mended, pages) > given(attribute, pages) {
+    match score(&mended, visits, others) > score(attribute, visits, others) {
         true => Found::Mended(mended),
         false => Found::Refused("not_better"),
     }
@@ -130,12 +143,19 @@ fn is_silent(xpath: &str, pages: &[Page<'_>]) -> bool {
     })
 }
 
-/// On how many pages an attribute gives a valid value.
-fn given(attribute: &Attribute, pages: &[Page<'_>]) -> usize {
-    let Ok(schema) = Schema::compile(std::slice::from_ref(attribute)) else { return 0 };
-    let reads = |page: &&Page<'_>| {
-        let read = schema.extract(page.document, page.base, &mut Fuel::for_page());
-        read.values.contains_key(&attribute.name) && read.errors.is_empty()
+/// On how many pages an attribute gives what is known, and on how many it gives a valid value.
+fn score(attribute: &Attribute, visits: &[Visit<'_>], others: &[Page<'_>]) -> (usize, usize) {
+    let Ok(schema) = Schema::compile(std::slice::from_ref(attribute)) else { return (0, 0) };
+    let read = |page: &Page<'_>| {
+        let mut read = schema.extract(page.document, page.base, &mut Fuel::for_page());
+        read.values.shift_remove(&attribute.name).filter(|_| read.errors.is_empty())
     };
-    pages.iter().filter(reads).count()
+    let given: Vec<_> = visits.iter().map(|visit| read(&visit.page)).collect();
+    let is_right = |(given, visit): &(&Option<Value>, &Visit<'_>)| {
+        let given = given.as_ref().map(texts_of);
+        given.is_some() && given.as_ref() == known_of(visit, &attribute.name)
+    };
+    let right = given.iter().zip(visits).filter(is_right).count();
+    let found = given.iter().flatten().count() + others.iter().filter_map(read).count();
+    (right, found)
 }

@@ -52,7 +52,8 @@ pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
     let (mut urls, mut bytes) = (HashSet::new(), 0);
     let mut page = PageRequest { limit: LOOK_ROWS, cursor: None };
     for _ in 0..LOOKS_MAX {
-        let is_of_type = |row: &ResultV4| row.page_type == Some(wanted.page_type);
+        // One of no type may be one on which nearly nothing was found.
+        let is_of_type = |row: &ResultV4| row.page_type.is_none_or(|own| own == wanted.page_type);
         let found = results_of_site(tx, wanted.site, &page, is_of_type)?;
         for row in found.items {
             if sample.visits.len() == VISITS_MAX || bytes >= BYTES_MAX {
@@ -83,7 +84,7 @@ fn last_with(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<Op
     let before = PageRequest { limit: VERSIONS_MAX, cursor: Some(result_place(row)) };
     let had = |earlier: &ResultV4| {
         let has = |name: &String| earlier.values.0.get(name).is_some() && row.values.0.get(name).is_none();
-        wanted.names.iter().any(has)
+        earlier.page_type == Some(wanted.page_type) && wanted.names.iter().any(has)
     };
     let found = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, had)?;
     for earlier in found.items {

@@ -157,15 +157,17 @@ async fn look_at(
     };
     let mut looked = Looked { change: Change::of(row, &read_by), ..Looked::default() };
     for is_shared in [true, false] {
-        let own: Vec<String> =
-            names.iter().filter(|name| read_by.is_own(name) != is_shared).cloned().collect();
+        let is_of_these = |name: &String| read_by.is_own(name) != is_shared;
+        let own: Vec<String> = names.iter().filter(|name| is_of_these(name)).cloned().collect();
         if own.is_empty() {
             continue;
         }
         let wanted = Wanted { site: &site, page_type: pair.page_type, names: &own, is_shared };
         let sample = store.read(|tx| choose(tx, &wanted))?;
-        let (found, pages) = look_on(context, store, &read_by, &own, sample, is_shared).await?;
+        let (mut found, pages) = look_on(context, store, &read_by, sample, is_shared).await?;
         looked.pages += pages;
+        // What still gives something may give what is wrong: it is mended with the others, and told of only then.
+        found.retain(|name, found| is_of_these(name) && (own.contains(name) || mended(found).is_some()));
         let mended: Vec<Attribute> = found.values().filter_map(mended).cloned().collect();
         looked.found.extend(found);
         if mended.is_empty() {
@@ -198,7 +200,6 @@ async fn look_on(
     context: &TaskContext,
     store: &OrgStore,
     read_by: &ReadBy,
-    names: &[String],
     sample: Sample,
     is_shared: bool,
 ) -> Result<(BTreeMap<String, Found>, usize)> {
@@ -216,11 +217,11 @@ async fn look_on(
         others.extend(stored(row).await?);
     }
     let count = visits.len() + others.len();
-    let (attributes, names) = (read_by.attributes.clone(), names.to_vec());
+    let attributes = read_by.attributes.clone();
     let visits_min = if is_shared { SHARED_VISITS_MIN } else { OWN_VISITS_MIN };
     let turn = context.service::<ReadingTurns>().next(store.id()).await?;
     let looking = tokio::task::spawn_blocking(move || {
-        let found = look(&attributes, &names, &visits, &others, visits_min);
+        let found = look(&attributes, &visits, &others, visits_min);
         drop(turn);
         found
     });
@@ -294,7 +295,8 @@ async fn reread_step(context: &TaskContext, org: OrgId, pair: &SchemaPair) -> Re
     let repaired: Vec<String> = row.last.iter().flat_map(|last| last.repaired()).cloned().collect();
     let (due, next, looked) = store.read(|tx| {
         let page = PageRequest { limit: STEP_ROWS, cursor: rereading.cursor.clone() };
-        let found = results_of_site(tx, &site, &page, |row| row.page_type == Some(pair.page_type))?;
+        let found =
+            results_of_site(tx, &site, &page, |row| row.page_type.is_none_or(|own| own == pair.page_type))?;
         let lacks = |row: &&ResultV4| repaired.iter().any(|name| row.values.0.get(name).is_none());
         let is_kept = |row: &&ResultV4| has_page(tx, row).is_ok_and(|is_kept| is_kept);
         let due: Vec<ResultId> = found.items.iter().filter(lacks).filter(is_kept).map(|row| row.id).collect();

@@ -133,7 +133,7 @@ impl DriftV1 {
             self.attributes[place].judge(seen.at);
         }
         if self.attributes.iter().all(|attribute| attribute.state == DriftState::Ok) {
-            (self.is_told, self.refusals) = (false, 0);
+            (self.is_told, self.refusals, self.not_before) = (false, 0, None);
         }
         let is_suspect = self.attributes.iter().any(AttributeDriftV1::is_suspect);
         self.is_due |= is_suspect && self.not_before.is_none();
