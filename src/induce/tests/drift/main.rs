@@ -6,7 +6,6 @@
 //! left is the template. Then the schema is repaired from the new pages without any label, and held against what the new pages'
 //! structured data says. `GLEANER_HALF=report` takes the hosts that nothing was tuned on, `GLEANER_VERBOSE` prints each attribute.
 
-#[path = "../corpus/strip.rs"]
 mod strip;
 
 use std::collections::{BTreeMap, BTreeSet};
