@@ -20,10 +20,10 @@ use tantivy::query::{
     InvertedIndexRangeQuery, Occur, PhraseQuery, Query, TermQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{Executor, TantivyError, Term};
+use tantivy::{Searcher, TantivyError, Term};
 use uuid::Uuid;
 
-use super::collect::{Collected, ColumnFilter, PageCollector, Sort, TIME_IS_OVER, score_of};
+use super::collect::{Collected, ColumnFilter, Matching, PageCollector, Sort, TIME_IS_OVER, score_of};
 use super::parse::{Parsed, QueryTerm};
 use super::schema::{self, KEYWORD_BYTES_MAX};
 use super::{SearchError, SearchIndex};
@@ -159,20 +159,21 @@ impl OrgSearch {
             Sort::Newest => EnableScoring::disabled_from_searcher(&searcher),
             Sort::Relevance => EnableScoring::enabled_from_statistics_provider(&FixedStatistics, &searcher),
         };
-        let everything = self.everything(query, &parsed, sort);
-        let collected = searcher
-            .search_with_executor(&everything, &collector, &Executor::single_thread(), scoring)
-            .map_err(|error| match error {
+        let org = self.index.fields().org_term(self.org);
+        let clauses = self.clauses(query, &parsed, sort);
+        let collected =
+            collect(&searcher, &collector, &org, clauses, scoring).map_err(|error| match error {
                 TantivyError::InternalError(reason) if reason == TIME_IS_OVER => SearchError::TooSlow,
                 error => SearchError::from_tantivy(error),
             })?;
         Ok(page(collected, sort, limit))
     }
 
-    /// The whole query: the organization, then the exact filters, then the text.
-    fn everything(&self, query: &ResultQuery, parsed: &Parsed, sort: Sort) -> BooleanQuery {
+    /// What is asked of the organization's documents: the exact filters, then the text.
+    fn clauses(&self, query: &ResultQuery, parsed: &Parsed, sort: Sort) -> Vec<(Occur, Box<dyn Query>)> {
         let fields = self.index.fields();
-        let mut clauses = vec![(Occur::Must, filter(fields.org_term(self.org)))];
+        let filter = |term: Term| filter(term, sort);
+        let mut clauses = Vec::new();
         let mut must = |term: Term| clauses.push((Occur::Must, filter(term)));
         if let Some(domain) = &query.domain {
             must(Term::from_field_text(fields.domain, &schema::domain_keyword(domain)));
@@ -191,28 +192,52 @@ impl OrgSearch {
         }
         for group in &parsed.groups {
             let mut any: Vec<Box<dyn Query>> =
-                group.iter().map(|item| item_query(item, fields.body)).collect();
+                group.iter().map(|item| item_query(item, fields.body, sort)).collect();
             let clause = if any.len() == 1 { any.remove(0) } else { Box::new(BooleanQuery::union(any)) };
             clauses.push((Occur::Must, clause));
         }
         for item in &parsed.excluded {
-            clauses.push((Occur::MustNot, item_query(item, fields.body)));
+            clauses.push((Occur::MustNot, item_query(item, fields.body, Sort::Newest)));
         }
         if sort == Sort::Relevance {
             let in_title = parsed.groups.iter().flatten().filter_map(|item| title_query(item, fields.title));
             clauses.extend(in_title.map(|query| (Occur::Should, query)));
         }
-        BooleanQuery::new(clauses)
+        clauses
     }
 }
 
-/// A term that decides but does not score.
-fn filter(term: Term) -> Box<dyn Query> {
-    Box::new(ConstScoreQuery::new(Box::new(TermQuery::new(term, IndexRecordOption::Basic)), 0.0))
+/// Asks for what meets the clauses, among the organization's documents.
+fn collect(
+    searcher: &Searcher,
+    collector: &PageCollector,
+    org: &Term,
+    clauses: Vec<(Occur, Box<dyn Query>)>,
+    scoring: EnableScoring<'_>,
+) -> tantivy::Result<Collected> {
+    // Clauses that only exclude match nothing by themselves.
+    let is_something = clauses.iter().any(|(occur, _)| *occur == Occur::Must);
+    let of_org = (Occur::Must, filter(org.clone(), collector.sort));
+    let all = clauses.iter().map(|(occur, query)| (*occur, query.box_clone()));
+    let all = BooleanQuery::new(std::iter::once(of_org).chain(all).collect()).weight(scoring)?;
+    let rest = is_something.then(|| BooleanQuery::new(clauses).weight(scoring)).transpose()?;
+    let matching = Matching { org, all: &*all, rest: rest.as_deref() };
+    collector.collect(searcher.segment_readers(), &matching)
 }
 
-fn item_query(item: &QueryTerm, body: Field) -> Box<dyn Query> {
+/// A term that decides but does not score. Where nothing is scored it stands bare: tantivy intersects two bare terms by code
+/// of their own, with calls that are not virtual.
+fn filter(term: Term, sort: Sort) -> Box<dyn Query> {
+    let query = Box::new(TermQuery::new(term, IndexRecordOption::Basic));
+    match sort {
+        Sort::Newest => query,
+        Sort::Relevance => Box::new(ConstScoreQuery::new(query, 0.0)),
+    }
+}
+
+fn item_query(item: &QueryTerm, body: Field, sort: Sort) -> Box<dyn Query> {
     match item {
+        QueryTerm::Term(text) if sort == Sort::Newest => filter(Term::from_field_text(body, text), sort),
         QueryTerm::Term(text) => {
             let query = TermQuery::new(Term::from_field_text(body, text), IndexRecordOption::WithFreqs);
             Box::new(BoostQuery::new(Box::new(query), weight(text)))

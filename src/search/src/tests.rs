@@ -1,6 +1,7 @@
 //! The index as its callers use it, on a real folder.
 
 mod files;
+mod scan;
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};

@@ -93,7 +93,7 @@ impl Check {
     pub fn may_stand_behind(&self, first: &Check) -> bool {
         let both = || self.answers.iter().zip(&first.answers);
         let contradicts = both().any(|(own, other)| own.is_some() && other.is_some() && own != other);
-        !contradicts && !(self.is_constant() && !first.is_constant())
+        !contradicts && (first.is_constant() || !self.is_constant())
     }
 
     /// Whether it says one thing on several pages.

@@ -225,7 +225,6 @@ impl Default for Draft {
 
 /// The new pages, looked through once for all attributes.
 struct Lesson<'a> {
-    visits: &'a [Visit<'a>],
     class: Class<'a>,
     before: Vec<Option<Places<'a>>>,
 }
@@ -240,7 +239,7 @@ impl<'a> Lesson<'a> {
         let places = visits.iter().map(|visit| Places::new(visit.page, &forms, text_bytes_max)).collect();
         // Of the pages before only the texts around known nodes are asked for.
         let before = visits.iter().map(|visit| visit.before.map(|page| Places::new(page, &[], 0))).collect();
-        Lesson { visits, class: Class::new(places, others, PAGES_PER_ERROR), before }
+        Lesson { class: Class::new(places, others, PAGES_PER_ERROR), before }
     }
 
     /// Learns one attribute from where its last known values stand now. Pages on which the old expressions are right teach nothing.
@@ -253,10 +252,10 @@ impl<'a> Lesson<'a> {
         let mut goals: Vec<Option<Goal>> = Vec::new();
         let mut evidence = Evidence::default();
         let mut swapped = Vec::new();
-        for at in 0..self.visits.len() {
+        for (at, is_right) in is_right.iter().enumerate() {
             let (nodes_before, old) = self.context_before(known, at, fuel);
             draft.nodes_before.push(nodes_before);
-            let goal = self.goal(known, at).filter(|_| !is_right[at]);
+            let goal = self.goal(known, at).filter(|_| !is_right);
             if let Some(goal) = &goal {
                 let seen = self.narrow(known, at, goal, old.as_ref(), &mut swapped);
                 evidence.add(known.wanted.form, &known.values[at], goal, &seen);

@@ -5,13 +5,16 @@
 
 use super::rows::{DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
 use super::window::Seen;
-use crate::features::extraction::{RESULTS, RESULTS_BY_URL, ResultV4, SchemaPair, result_place, url_digest};
+use crate::features::extraction::{
+    RESULTS, RESULTS_BY_URL, ResultV4, SchemaPair, place_of_schema, result_place, url_digest,
+};
 use crate::features::jobs::{JOBS, JobV2};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::{JobId, OrgId, SchemaId};
 use base::page::PageRequest;
-use base::terms::JobStatus;
+use base::terms::{JobStatus, PageType};
+use base::web::host_of;
 use fetch::Outcome;
 use server::task::Consumer;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -26,7 +29,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// Change records of others after which the position is stored for their sake alone.
 const IDLE_CHANGES_MAX: u64 = 4_096;
 /// Domains and page types of one organization that are counted.
-const PAIRS_MAX: usize = 10_000;
+const PAIRS_MAX: usize = 2_000;
 
 /// The consumer that counts. Hung up in the services.
 pub struct DriftFeed {
@@ -62,7 +65,7 @@ impl DriftFeed {
             .filter(|change| change.table == RESULTS.name())
             .map(|change| (change.org, change.key.as_slice()))
             .collect();
-        let mut asked = HashSet::new();
+        let (mut asked, mut places) = (HashSet::new(), HashMap::new());
         for change in changes.iter().filter(|change| !change.deleted) {
             let Some(job) = JobId::decode(&change.key) else { continue };
             if change.table == RESULTS.name() {
@@ -71,7 +74,15 @@ impl DriftFeed {
                 if let Some(row) = row.filter(|row| row.sequence == change.sequence) {
                     let own = news.entry(change.org).or_default();
                     own.fetched.push((row.domain.clone(), Fetched::Page, row.scraped_at));
-                    own.seen.extend(seen(&tx.org(change.org), &row)?);
+                    if let Some((page_type, seen)) = seen(&tx.org(change.org), &row)? {
+                        let host = host_of(&row.final_url).to_owned();
+                        let place = match places.get(&(host.clone(), page_type)) {
+                            Some(place) => String::clone(place),
+                            None => place_of_schema(tx, &host, &row.domain, page_type)?,
+                        };
+                        own.seen.push((SchemaPair::new(&place, page_type), seen));
+                        places.insert((host, page_type), place);
+                    }
                 }
             } else if change.table == JOBS.name()
                 && !brought.contains(&(change.org, change.key.as_slice()))
@@ -102,22 +113,22 @@ impl DriftFeed {
 
 /// What a result tells; none for one of which nothing was to be read. A page that is of no type any more, because nearly nothing
 /// was found on it, lacks what the last one of its URL had.
-fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(SchemaPair, Seen)>> {
+fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
     if row.page_type.is_none() {
         let before = PageRequest { limit: 1, cursor: Some(result_place(row)) };
         let was_read = |earlier: &ResultV4| earlier.page_type.is_some() && earlier.was_read();
         let earlier = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, was_read);
         let earlier = readable("an earlier result of the URL", &row.url, earlier)?;
         let told = earlier.and_then(|mut page| page.items.pop()).as_ref().and_then(told);
-        return Ok(told.map(|(pair, mut seen)| {
+        return Ok(told.map(|(page_type, mut seen)| {
             seen.attributes.iter_mut().for_each(|(_, is_found)| *is_found = false);
-            (pair, Seen { at: row.scraped_at, ..seen })
+            (page_type, Seen { at: row.scraped_at, ..seen })
         }));
     }
     Ok(told(row))
 }
 
-fn told(row: &ResultV4) -> Option<(SchemaPair, Seen)> {
+fn told(row: &ResultV4) -> Option<(PageType, Seen)> {
     let page_type = row.page_type.filter(|_| row.was_read())?;
     let errors: HashSet<&str> = row.attribute_errors.iter().map(|error| error.name.as_str()).collect();
     let values = row.values.0.as_object()?;
@@ -126,7 +137,7 @@ fn told(row: &ResultV4) -> Option<(SchemaPair, Seen)> {
     let attributes = found.chain(missing.map(|error| (error.name.clone(), false))).collect();
     let seen =
         Seen { schema: row.schema, own_version: row.attributes_version, attributes, at: row.scraped_at };
-    Some((SchemaPair::new(&row.domain, page_type), seen))
+    Some((page_type, seen))
 }
 
 /// How a job ended that brought no page.

@@ -26,6 +26,7 @@ use server::permit::WorkflowsRead;
 use server::task::TaskSpec;
 use server::{Body, Handler, Need, Org, Query, Route};
 use std::time::Duration;
+use store::readable;
 use wire::{DriftFilter, DriftView};
 
 /// How soon what is due is looked at, and results are read again.
@@ -71,7 +72,9 @@ async fn list(
             None => tx.page(&DRIFT, &page, is_wanted)?,
         };
         let with_fetches = found.items.into_iter().map(|row| {
-            let fetches = tx.get(&FETCHES, &row.domain)?.unwrap_or_default();
+            let fetches = tx.get(&FETCHES, &row.registrable());
+            let fetches =
+                readable("how fetches of a domain end", &row.domain, fetches)?.flatten().unwrap_or_default();
             Ok((row, fetches))
         });
         Ok(Page { items: with_fetches.collect::<Result<Vec<_>>>()?, next_cursor: found.next_cursor })

@@ -150,5 +150,5 @@ fn tell(tx: &OrgWrite<'_>, row: &mut DriftV1, last: &RepairV1) -> Result<()> {
         "fromVersion": last.from.map(|schema| schema.version),
         "toVersion": last.to.map(|schema| schema.version),
     });
-    NewEvent::of(&DRIFTED, row.id).about(&row.domain, &[]).data(data).write(tx)
+    NewEvent::of(&DRIFTED, row.id).about(&row.registrable(), &[]).data(data).write(tx)
 }

@@ -4,6 +4,7 @@ use base::clock::{Moment, Timestamp};
 use base::codec::Record;
 use base::ids::SchemaId;
 use base::terms::PageType;
+use base::web::Domain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Index, OrgTable, SysTable};
@@ -107,6 +108,7 @@ pub struct RereadingV1 {
 pub struct DriftV1 {
     /// What events of it are about.
     pub id: SchemaId,
+    /// A registrable domain, or the host of it whose own schema reads the pages.
     pub domain: String,
     pub page_type: PageType,
     /// By what the newest results were read.
@@ -142,9 +144,16 @@ pub static REREADING: Index<u8, DriftV1> = Index::global("drift.rereading", |row
     }
 });
 
-/// Rows of a domain.
+impl DriftV1 {
+    /// The registrable domain of its site.
+    pub fn registrable(&self) -> String {
+        Domain::parse(&self.domain).map_or_else(|_| self.domain.clone(), |domain| domain.to_string())
+    }
+}
+
+/// Rows of a registrable domain.
 pub static BY_DOMAIN: Index<String, DriftV1> =
-    Index::new("drift.by_domain", |row, keys| keys.add(&row.domain));
+    Index::new("drift.by_domain", |row, keys| keys.add(row.registrable()));
 
 pub static DRIFT: OrgTable<SchemaPair, DriftV1> =
     OrgTable::new("drift", "Drift").indexed(&[&DUE, &REREADING, &BY_DOMAIN]).uncounted();

@@ -25,6 +25,8 @@ const RUNS_MAX: u32 = 3;
 /// URLs with known values that a look needs: others read their pages by a platform schema.
 const SHARED_VISITS_MIN: usize = 3;
 const OWN_VISITS_MIN: usize = 2;
+/// Entries of an index that are read at once.
+const ENTRIES_MAX: usize = 16;
 /// Results of one step of reading again, and of all of one mend.
 const STEP_ROWS: usize = 20;
 const REREAD_MAX: u32 = 2_000;
@@ -69,14 +71,17 @@ fn next(
     context.system().read(|tx| {
         let mut at = from.clone();
         loop {
-            let step = tx.scan_global(&DRIFT, index, &at, None, 1)?;
-            let Some(entry) = step.entries.into_iter().next() else { return Ok(None) };
-            let row =
-                readable("how pages are read", &entry.key.domain, tx.org(entry.org).get(&DRIFT, &entry.key))?;
-            if !tx.is_fenced(entry.org) && row.flatten().is_some() {
-                return Ok(Some((entry.org, entry.key)));
+            let step = tx.scan_global(&DRIFT, index, &at, None, ENTRIES_MAX)?;
+            let Some(last) = step.entries.last() else { return Ok(None) };
+            at = Seek::behind_org(&1_u8, last.org);
+            for entry in step.entries {
+                // A damaged row keeps nobody's others, nor those of its own organization, from their turn.
+                let row = tx.org(entry.org).get(&DRIFT, &entry.key);
+                let row = readable("how pages are read", &entry.key.domain, row)?.flatten();
+                if !tx.is_fenced(entry.org) && row.is_some() {
+                    return Ok(Some((entry.org, entry.key)));
+                }
             }
-            at = Seek::behind_org(&1_u8, entry.org);
         }
     })
 }

@@ -19,7 +19,7 @@ pub(super) struct DriftFilter {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Drift")]
 pub(super) struct DriftView {
-    /// A registrable domain.
+    /// A registrable domain, or the host of it whose own schema reads the pages.
     domain: String,
     page_type: PageType,
     /// The worst of its attributes' states.

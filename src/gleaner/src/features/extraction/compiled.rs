@@ -11,7 +11,7 @@ use super::columns::{TypedAttribute, typed};
 use super::rows::{
     PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMAS_CONFIRMED, SchemaConfirmedV1, SchemaKey, SchemaRefV1,
 };
-use super::schemas::{attributes_of, hour_of, newest_readable};
+use super::schemas::{attributes_of, hour_of, newest_readable, places_with_schemas};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::SchemaId;
@@ -151,9 +151,9 @@ impl Schemas {
         let host = host.trim_end_matches('.');
         let types = wanted.as_ref().map_or(PageType::ALL, std::slice::from_ref);
         let keys = self.system.read(|tx| {
-            let mut keys = Vec::new();
+            let (mut keys, places) = (Vec::new(), places_with_schemas(tx, host, domain)?);
             for page_type in types {
-                keys.push((*page_type, newest_readable(tx, [host, domain], *page_type)?));
+                keys.push((*page_type, newest_readable(tx, &places, *page_type)?));
             }
             Ok(keys)
         })?;

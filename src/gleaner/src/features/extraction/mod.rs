@@ -52,7 +52,7 @@ pub use rows::{
 };
 pub use schemas::{
     Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_repair, adopt_schema, attributes_of,
-    export_schemas, import_schemas, schema_to_beat,
+    export_schemas, import_schemas, place_of_schema, schema_to_beat,
 };
 pub use service::{DeliveredPage, Extractor, note_url, read_stored, record};
 pub use site::{Site, has_page, place_of_result, results_of_site};

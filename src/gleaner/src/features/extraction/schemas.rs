@@ -56,8 +56,21 @@ pub fn good_until(row: &PlatformSchemaV1, confirmed: Option<Timestamp>) -> Times
     row.expires_at.unwrap_or_else(|| confirmed.unwrap_or(row.created_at).after(GOOD_FOR))
 }
 
+/// Those of a page's host and domain that have any schema: most have none, and every page asks.
+pub fn places_with_schemas<'p>(tx: &SysRead<'_>, host: &'p str, domain: &'p str) -> Result<Vec<&'p str>> {
+    let mut places = vec![host, domain];
+    places.dedup();
+    let mut known = Vec::with_capacity(places.len());
+    for place in places {
+        if tx.exists(&SCHEMAS_BY_DOMAIN, place.to_owned())? {
+            known.push(place);
+        }
+    }
+    Ok(known)
+}
+
 /// The newest schema of a page type at the first of these places that has any.
-fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Option<SchemaKey>> {
+fn newest(tx: &SysRead<'_>, places: &[&str], page_type: PageType) -> Result<Option<SchemaKey>> {
     for place in places {
         let pair = SchemaPair::new(place, page_type);
         if let Some(head) = tx.get(&SCHEMA_HEADS, &pair)? {
@@ -68,13 +81,9 @@ fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Op
 }
 
 /// The same for the work on pages: a place that cannot be read has none.
-pub fn newest_readable(
-    tx: &SysRead<'_>,
-    places: [&str; 2],
-    page_type: PageType,
-) -> Result<Option<SchemaKey>> {
+pub fn newest_readable(tx: &SysRead<'_>, places: &[&str], page_type: PageType) -> Result<Option<SchemaKey>> {
     for place in places {
-        let found = newest(tx, [place; 2], page_type);
+        let found = newest(tx, &[place], page_type);
         if let Some(key) = readable("the newest schema of a domain", place, found)?.flatten() {
             return Ok(Some(key));
         }
@@ -99,7 +108,7 @@ pub fn find(tx: &SysRead<'_>, domain: &str, page_type: PageType) -> Result<Platf
     let missing = || Error::not_found(PLATFORM_SCHEMAS.noun());
     let host = schema_domain(domain).ok_or_else(missing)?;
     let registrable = base::web::Domain::parse(&host).map_err(|_| missing())?;
-    let key = newest(tx, [&host, registrable.as_str()], page_type)?.ok_or_else(missing)?;
+    let key = newest(tx, &[&host, registrable.as_str()], page_type)?.ok_or_else(missing)?;
     tx.require(&PLATFORM_SCHEMAS, &key)
 }
 
@@ -246,7 +255,7 @@ fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> 
 fn store_all(tx: &SysWrite<'_>, checked: &[CheckedSchema]) -> Result<ImportSummary> {
     let mut summary = ImportSummary::default();
     for entry in checked {
-        let newest = newest(tx, [&entry.pair.domain; 2], entry.pair.page_type)?;
+        let newest = newest(tx, &[&entry.pair.domain], entry.pair.page_type)?;
         // In the place of one that is damaged comes the next version.
         let current = match &newest {
             Some(key) => readable("a schema", &key.pair.domain, tx.require(&PLATFORM_SCHEMAS, key))?,
@@ -337,9 +346,15 @@ pub fn schema_to_beat(
     page_type: PageType,
 ) -> Result<Option<PlatformSchemaV1>> {
     let registrable = base::web::Domain::parse(domain).map_err(|e| Error::invalid("domain", e))?;
-    let Some(key) = newest_readable(tx, [domain, registrable.as_str()], page_type)? else { return Ok(None) };
+    let Some(key) = newest_readable(tx, &[domain, registrable.as_str()], page_type)? else { return Ok(None) };
     // In the place of one that is damaged comes the next version.
     Ok(readable("a schema", &key.pair.domain, tx.get(&PLATFORM_SCHEMAS, &key))?.flatten())
+}
+
+/// The place whose schema reads pages of a type at a host: the host's own, else its domain's; the domain where there is none.
+pub fn place_of_schema(tx: &SysRead<'_>, host: &str, domain: &str, page_type: PageType) -> Result<String> {
+    let key = newest_readable(tx, &[host, domain], page_type)?;
+    Ok(key.map_or_else(|| domain.to_owned(), |key| key.pair.domain))
 }
 
 /// Makes a proposed schema the next version of its domain and page type, in one operation: only if the schema that it has beaten
@@ -402,7 +417,7 @@ fn adopt(
         tx.unaudited("that a schema is compared anew");
         return Ok(Adoption::Overtaken);
     }
-    let newest = newest(tx, [domain; 2], *page_type)?.map_or(0, |key| key.version);
+    let newest = newest(tx, &[domain.as_str()], *page_type)?.map_or(0, |key| key.version);
     if let Some(version) = (newest + 1).checked_sub(VERSIONS_PER_DAY).filter(|version| *version > 0) {
         let key = SchemaKey { pair: entry.pair.clone(), version };
         let earlier = readable("a schema", domain, tx.get(&PLATFORM_SCHEMAS, &key))?.flatten();
