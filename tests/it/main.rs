@@ -22,6 +22,7 @@ mod demo;
 mod discovery;
 mod dispatch;
 mod documented;
+mod drift;
 mod events;
 mod extraction;
 mod fair;

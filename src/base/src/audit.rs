@@ -117,6 +117,8 @@ actions! {
     ClockAccepted "clock.accepted" "clock" "The operator vouched for the machine's clock: terms end by what it says.";
     DiscoveryStarted "discovery.started" "discovery" "A schema was to be found out from stored pages.";
     SchemaDiscovered "schema.discovered" "schema" "The box made a platform schema out of stored pages.";
+    SchemaRepaired "schema.repaired" "schema" "The box gave a platform schema other expressions for what its site had outrun.";
+    DriftFound "schema.drifted" "schema" "A site had changed under a schema or own attributes; what was found out and mended.";
     SchemaImported "schema.imported" "schema" "The operator imported platform schemas.";
     BiQuerySubmitted "bi_query.submitted" "bi_query" "An SQL statement was submitted.";
     BiQueryRefused "bi_query.refused" "bi_query" "An SQL statement that could not be planned was withdrawn.";

@@ -196,6 +196,11 @@ impl<'a> Class<'a> {
         Class { examples, others, labels, examples_per_error }
     }
 
+    /// The examples, and behind them the others.
+    pub fn pages(&self) -> impl Iterator<Item = &Places<'a>> {
+        self.examples.iter().chain(&self.others)
+    }
+
     /// Learns one attribute. A goal is what is told of the example of the same place.
     pub fn learn(&self, wanted: &Wanted, goals: &[Option<Goal>], fuel: &mut Fuel) -> Learned {
         let example_count = goals.iter().flatten().filter(|goal| !goal.members.is_empty()).count();

@@ -16,6 +16,7 @@
 //! - **Rank**: F1 on the examples, then a robustness prior (`candidates`), with penalties for what other pages contradict. The
 //!   best three that share no anchor are kept, so that one change of a site does not break them all; and two that read
 //!   the structured data itself.
+//! - **Repair** ([`repair()`]): where a site has changed, the values that it last gave are the labels.
 //! - **Confidence** is held-out: what the other examples alone would have taught, asked on the one left out.
 //!
 //! What others found: labels constant across pages and noise-tolerant induction over short XPaths (Dalvi, Kumar and Soliman,
@@ -36,6 +37,7 @@ mod forms;
 mod learn;
 mod lesson;
 mod places;
+mod repair;
 mod times;
 
 pub use answers::{Answers, Kind, Label, Term, answers, is_linked_data};
@@ -46,3 +48,4 @@ pub use learn::{
 };
 pub use lesson::Wanted;
 pub use places::{Page, shows};
+pub use repair::{Refusal, Repair, Verdict, Visit, repair, texts_of};

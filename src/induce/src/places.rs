@@ -83,6 +83,11 @@ impl<'a> Places<'a> {
         found.copied().take(2 * PLACES_OF_VALUE_MAX).collect()
     }
 
+    /// Puts others in the place of a key's places; gives those that were there.
+    pub fn swap(&mut self, key: String, places: Vec<NodeRef>) -> Vec<NodeRef> {
+        self.by_key.insert(key, places).unwrap_or_default()
+    }
+
     /// Text nodes that end with a value and begin with something short, with that beginning ("By " before "Ann Lee").
     pub fn behind_a_beginning(&self, value: &str) -> Vec<(NodeRef, String)> {
         let value = collapse_space(value);

@@ -15,6 +15,7 @@ pub mod bi;
 pub mod billing;
 pub mod cli_auth;
 pub mod discovery;
+pub mod drift;
 pub mod events;
 pub mod extraction;
 pub mod inputs;
@@ -250,6 +251,7 @@ pub static ALL: &[&Feature] = &[
     &benchmarks::FEATURE,
     &extraction::FEATURE,
     &discovery::FEATURE,
+    &drift::FEATURE,
     &billing::FEATURE,
     &bi::FEATURE,
     &audit::FEATURE,

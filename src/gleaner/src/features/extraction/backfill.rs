@@ -29,11 +29,11 @@ use blob::BlobStore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::WorkflowsWrite;
-use server::{Body, Org};
+use server::{Body, Org, Services};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Event, OrgTable, OrgWrite, Seek, readable};
+use store::{Event, OrgStore, OrgTable, OrgWrite, Seek, readable};
 
 /// Rows of one request, unless it says otherwise, and at most.
 const ROWS_DEFAULT: usize = 20;
@@ -195,7 +195,9 @@ pub(super) async fn backfill(
     org.read(|tx| check_page_type(tx, "pageType", Some(page_type)))?;
     let current = extractor.schemas().of_type(org.store(), &site.host, &site.domain, page_type)?;
     let current = current.ok_or_else(|| Error::not_found("Schema"))?;
-    let mut run = Run { org: &org, extractor, site, page_type, summary: BackfillSummary::default() };
+    let (turns, pages) = (org.service::<ReadingTurns>(), org.service::<BlobStore>());
+    let summary = BackfillSummary::default();
+    let mut run = Run { org: org.store(), extractor, turns, pages, site, page_type, summary };
     match asked.result_ids {
         Some(ids) => run.read_named(&ids).await?,
         None => run.go_on(current, limit).await?,
@@ -216,10 +218,27 @@ fn rows_of(asked: &BackfillRequest) -> Result<usize> {
     Ok(limit)
 }
 
+/// Reads named results of a site again for background work, as many at once as a request may name; gives how many have changed.
+pub async fn read_again_named(
+    services: &Services,
+    org: &OrgStore,
+    site: Site,
+    page_type: PageType,
+    ids: &[ResultId],
+) -> Result<usize> {
+    let (extractor, turns) = (services.service::<Extractor>(), services.service::<ReadingTurns>());
+    let (pages, summary) = (services.service::<BlobStore>(), BackfillSummary::default());
+    let mut run = Run { org, extractor, turns, pages, site, page_type, summary };
+    run.read_named(&ids[..ids.len().min(ROWS_MAX)]).await?;
+    Ok(run.summary.processed)
+}
+
 /// One request under way.
 struct Run<'a> {
-    org: &'a Org<WorkflowsWrite>,
+    org: &'a OrgStore,
     extractor: Arc<Extractor>,
+    turns: Arc<ReadingTurns>,
+    pages: Arc<BlobStore>,
     site: Site,
     page_type: PageType,
     summary: BackfillSummary,
@@ -299,7 +318,7 @@ impl Run<'_> {
     fn stale(&self, page: &PageRequest) -> Result<Page<ResultV4>> {
         type By = (Option<SchemaRefV1>, Option<u32>);
         let mut by_host: HashMap<String, Option<By>> = HashMap::new();
-        let (schemas, store) = (self.extractor.schemas(), self.org.store());
+        let (schemas, store) = (self.extractor.schemas(), self.org);
         let mut is_stale = |row: &ResultV4| {
             if row.page_type.is_some_and(|page_type| page_type != self.page_type) {
                 return false;
@@ -324,7 +343,7 @@ impl Run<'_> {
         let begun = Instant::now();
         let (mut step, mut last) = (Vec::new(), None);
         for row in rows.by_ref() {
-            let turn = match self.org.service::<ReadingTurns>().next(self.org.id()).await {
+            let turn = match self.turns.next(self.org.id()).await {
                 Ok(turn) if begun.elapsed() < GO_ON_MAX => turn,
                 Err(error) if last.is_none() => return Err(error),
                 _ => return Ok((step, last, Some(row))),
@@ -361,9 +380,9 @@ impl Run<'_> {
             return Ok(reason);
         }
         let host = host_of(&row.final_url);
-        let schema = self.extractor.schemas().of_type(self.org.store(), host, &row.domain, self.page_type)?;
+        let schema = self.extractor.schemas().of_type(self.org, host, &row.domain, self.page_type)?;
         let Some(schema) = schema else { return Ok(Found::Refused("There is no schema for its host.")) };
-        let pages = self.org.service::<BlobStore>().org(self.org.id().0);
+        let pages = self.pages.org(self.org.id().0);
         let Some(page) = read_stored(&pages, &row.page).await? else { return Ok(Found::NoPage) };
         let (id, job, hash, is_typed) = (row.id, row.job, row.page.hash, row.page_type.is_some());
         let reading = tokio::task::spawn_blocking(move || read_again(schema, &row, &page));

@@ -22,6 +22,7 @@ mod held;
 mod held_rows;
 mod history;
 mod main_content;
+mod mend;
 mod open;
 mod pages;
 mod remove;
@@ -43,19 +44,24 @@ mod views;
 mod wire;
 
 pub use attributes::save_beside;
+pub use backfill::read_again_named;
 pub use body::is_document;
 pub use draft::ResultDraft;
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
 pub use history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
+pub use mend::{ReadBy, mend_own, read_by};
 pub use pages::adopt as adopt_pages;
-pub use rows::{DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_ID, RedirectV1, ResultV4, SchemaRefV1};
+pub use rows::{
+    DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_ID, RESULTS_BY_URL, RedirectV1, ResultV4, SchemaPair,
+    SchemaRefV1, url_digest,
+};
 pub use schemas::{
-    Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_schema, attributes_of, export_schemas,
-    import_schemas, schema_to_beat,
+    Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_repair, adopt_schema, attributes_of,
+    export_schemas, import_schemas, place_of_schema, schema_to_beat,
 };
 pub use service::{DeliveredPage, Extractor, note_url, read_stored, record};
-pub use site::{Site, has_page, newest_page, newest_page_of_url, results_of_site};
+pub use site::{Site, has_page, newest_page, newest_page_of_url, place_of_result, results_of_site};
 pub use turns::ReadingTurns;
 pub use wire::{PendingView, ResultMetadata, ResultView};
 

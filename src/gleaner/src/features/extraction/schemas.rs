@@ -360,10 +360,33 @@ pub fn schema_to_beat(
     Ok(readable("a schema", &key.pair.domain, tx.get(&PLATFORM_SCHEMAS, &key))?.flatten())
 }
 
+/// The place whose schema reads pages of a type at a host: the host's own, else its domain's; the domain where there is none.
+pub fn place_of_schema(tx: &SysRead<'_>, host: &str, domain: &str, page_type: PageType) -> Result<String> {
+    let key = newest_readable(tx, &[host, domain], page_type)?;
+    Ok(key.map_or_else(|| domain.to_owned(), |key| key.pair.domain))
+}
+
 /// Makes a proposed schema the next version of its domain and page type, in one operation: only if the schema that it has beaten
 /// is still the one that holds, and never in the place of one that the operator imported. Whether it is better its caller has
 /// found out.
 pub async fn adopt_schema(system: &System, proposed: ProposedSchema) -> Result<Adoption> {
+    propose(system, proposed, Adopted::Discovered).await
+}
+
+/// The same for the schema that holds with other expressions for what its site has outrun. The operator's are mended too: what
+/// they ask for stays, and so does who proposed them.
+pub async fn adopt_repair(system: &System, proposed: ProposedSchema) -> Result<Adoption> {
+    propose(system, proposed, Adopted::Repaired).await
+}
+
+/// How the box came to a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Adopted {
+    Discovered,
+    Repaired,
+}
+
+async fn propose(system: &System, proposed: ProposedSchema, adopted: Adopted) -> Result<Adoption> {
     Schema::compile(&proposed.attributes).map_err(|e| Error::internal("compile a proposed schema", e))?;
     let attributes = serde_json::to_value(&proposed.attributes)
         .map_err(|e| Error::internal("write a schema's attributes", e))?;
@@ -374,7 +397,7 @@ pub async fn adopt_schema(system: &System, proposed: ProposedSchema) -> Result<A
         sample_count: proposed.sample_count,
     };
     let (beaten, discovered_by) = (proposed.beaten, proposed.discovered_by);
-    system.write(move |tx| adopt(tx, &entry, beaten, discovered_by)).await
+    system.write(move |tx| adopt(tx, &entry, beaten, discovered_by, adopted)).await
 }
 
 fn adopt(
@@ -382,12 +405,13 @@ fn adopt(
     entry: &CheckedSchema,
     beaten: Option<SchemaRefV1>,
     discovered_by: DiscoveredBy,
+    adopted: Adopted,
 ) -> Result<Adoption> {
     let SchemaPair { domain, page_type } = &entry.pair;
     let holds = schema_to_beat(tx, domain, *page_type)?;
     if let Some(row) = &holds {
         let held = SchemaRefV1 { id: row.id, version: row.version };
-        if row.discovered_by == DiscoveredBy::Manual {
+        if row.discovered_by == DiscoveredBy::Manual && adopted == Adopted::Discovered {
             tx.unaudited("that an imported schema stays");
             return Ok(Adoption::Manual(held));
         }
@@ -403,7 +427,7 @@ fn adopt(
         tx.unaudited("that a schema is compared anew");
         return Ok(Adoption::Overtaken);
     }
-    let newest = newest(tx, &[domain], *page_type)?.map_or(0, |key| key.version);
+    let newest = newest(tx, &[domain.as_str()], *page_type)?.map_or(0, |key| key.version);
     if let Some(version) = (newest + 1).checked_sub(VERSIONS_PER_DAY).filter(|version| *version > 0) {
         let key = SchemaKey { pair: entry.pair.clone(), version };
         let earlier = readable("a schema", domain, tx.get(&PLATFORM_SCHEMAS, &key))?.flatten();
@@ -413,7 +437,11 @@ fn adopt(
         }
     }
     let id = store_version(tx, entry, newest + 1, discovered_by)?;
-    let event = Event::new(Action::SchemaDiscovered).named(domain.clone());
+    let action = match adopted {
+        Adopted::Discovered => Action::SchemaDiscovered,
+        Adopted::Repaired => Action::SchemaRepaired,
+    };
+    let event = Event::new(action).named(domain.clone());
     tx.audit(event.with("pageType", page_type.name()).with("version", newest + 1))?;
     Ok(Adoption::Current(SchemaRefV1 { id, version: newest + 1 }))
 }

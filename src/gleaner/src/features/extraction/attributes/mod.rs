@@ -235,6 +235,24 @@ pub async fn save_beside(
     saved.await.map(drop)
 }
 
+/// Gives some attributes of a site other expressions, if nobody has changed them since `version`; gives the version that holds then.
+pub fn mend(tx: &OrgWrite<'_>, site: &Site, version: u32, mended: &[Attribute]) -> Result<Option<u32>> {
+    let Some(known) = known(tx, site)?.filter(|known| known.version == version) else { return Ok(None) };
+    let mut rows = known.attributes.clone();
+    for row in &mut rows {
+        let Some(attribute) = mended.iter().find(|attribute| attribute.name == name_of(row)) else {
+            continue;
+        };
+        let json = serde_json::to_value(attribute).map_err(|e| Error::internal("write an attribute", e))?;
+        row.attribute = Json(json);
+    }
+    let schema: Vec<Attribute> =
+        rows.iter().filter_map(|row| Attribute::deserialize(&row.attribute.0).ok()).collect();
+    Schema::compile_within(&schema, OWN_PATTERNS_MAX)
+        .map_err(|e| Error::internal("compile mended attributes", e))?;
+    save(tx, site, Some(known), rows).map(|row| Some(row.version))
+}
+
 /// A domain in a path: what is none has no attributes.
 fn named(domain: &str) -> Result<Site> {
     Site::named(domain).ok_or_else(|| Error::not_found(OWN_ATTRIBUTES.noun()))

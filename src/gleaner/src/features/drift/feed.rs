@@ -1,0 +1,262 @@
+//! Follows the change records: each new result, and each job that brought none, is counted once.
+//!
+//! Counting costs the operation that stores a result nothing. What is counted and how far that went are one operation, so a crash
+//! neither misses nor doubles.
+
+use super::rows::{DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
+use super::window::Seen;
+use crate::features::extraction::{
+    RESULTS, RESULTS_BY_URL, ResultV4, SchemaPair, place_of_schema, result_place, url_digest,
+};
+use crate::features::jobs::{JOBS, JobV2};
+use base::Result;
+use base::clock::Timestamp;
+use base::ids::{JobId, OrgId, SchemaId};
+use base::page::PageRequest;
+use base::terms::{JobStatus, PageType};
+use base::web::host_of;
+use fetch::Outcome;
+use server::task::Consumer;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use store::{Key, OrgRead, OrgWrite, SysRead, System, readable};
+
+/// Change records of one operation.
+const CHANGES_PER_READ: usize = 1_000;
+/// How long what changes is gathered.
+const PERIOD: Duration = Duration::from_millis(500);
+/// Change records of others after which the position is stored for their sake alone.
+const IDLE_CHANGES_MAX: u64 = 4_096;
+/// Domains and page types of one organization that are counted.
+const PAIRS_MAX: usize = 2_000;
+
+/// The consumer that counts. Hung up in the services.
+pub struct DriftFeed {
+    system: System,
+    reached: AtomicU64,
+    durable: AtomicU64,
+}
+
+/// What a stretch of change records tells of one organization.
+#[derive(Default)]
+struct News {
+    seen: Vec<(SchemaPair, Seen)>,
+    fetched: Vec<(String, Fetched, Timestamp)>,
+}
+
+impl DriftFeed {
+    /// Goes on where it stood; a folder that never counted begins with what comes now.
+    pub fn open(system: System) -> Result<DriftFeed> {
+        let newest = *system.store().sequence().borrow();
+        let stands = readable("how far drift is counted", "", system.read(|tx| tx.get(&POSITION, &())))?;
+        let position = stands.flatten().map_or(newest, |row| row.position.min(newest));
+        Ok(DriftFeed { system, reached: AtomicU64::new(position), durable: AtomicU64::new(position) })
+    }
+
+    /// What the records behind a place tell, and the last of them.
+    fn news(&self, tx: &SysRead<'_>, after: u64) -> Result<(HashMap<OrgId, News>, Option<u64>, bool)> {
+        let changes = tx.changes(after, CHANGES_PER_READ)?;
+        let last = changes.last().map(|change| change.sequence);
+        let is_full = changes.len() == CHANGES_PER_READ;
+        let mut news: HashMap<OrgId, News> = HashMap::new();
+        let brought: HashSet<(OrgId, &[u8])> = changes
+            .iter()
+            .filter(|change| change.table == RESULTS.name())
+            .map(|change| (change.org, change.key.as_slice()))
+            .collect();
+        let (mut asked, mut places) = (HashSet::new(), HashMap::new());
+        for change in changes.iter().filter(|change| !change.deleted) {
+            let Some(job) = JobId::decode(&change.key) else { continue };
+            if change.table == RESULTS.name() {
+                let row = readable("a result", job, tx.org(change.org).get(&RESULTS, &job))?.flatten();
+                // A row that was changed later has told of itself before, under another number.
+                if let Some(row) = row.filter(|row| row.sequence == change.sequence) {
+                    let own = news.entry(change.org).or_default();
+                    own.fetched.push((row.domain.clone(), Fetched::Page, row.scraped_at));
+                    if let Some((page_type, seen)) = seen(&tx.org(change.org), &row)? {
+                        let host = host_of(&row.final_url).to_owned();
+                        let place = match places.get(&(host.clone(), page_type)) {
+                            Some(place) => String::clone(place),
+                            None => place_of_schema(tx, &host, &row.domain, page_type)?,
+                        };
+                        own.seen.push((SchemaPair::new(&place, page_type), seen));
+                        places.insert((host, page_type), place);
+                    }
+                }
+            } else if change.table == JOBS.name()
+                && !brought.contains(&(change.org, change.key.as_slice()))
+                && asked.insert((change.org, job))
+            {
+                let row = readable("a job", job, tx.org(change.org).get(&JOBS, &job))?.flatten();
+                let failed =
+                    row.as_ref().and_then(|row| Some((row.domain.clone(), failure(row)?, row.finished_at?)));
+                news.entry(change.org).or_default().fetched.extend(failed);
+            }
+        }
+        Ok((news, last, is_full))
+    }
+
+    fn store(&self, news: HashMap<OrgId, News>, position: u64) -> Result<()> {
+        self.system.write_blocking(move |tx| {
+            for (org, news) in news {
+                if !tx.is_fenced(org) {
+                    count(&tx.org(org), news)?;
+                }
+            }
+            tx.put(&POSITION, &(), &DriftPositionV1 { position })
+        })?;
+        self.durable.store(position, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// What a result tells; none for one of which nothing was to be read. A page that is of no type any more, because nearly nothing
+/// was found on it, lacks what the last one of its URL had.
+fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
+    if row.page_type.is_none() {
+        let before = PageRequest { limit: 1, cursor: Some(result_place(row)) };
+        let was_read = |earlier: &ResultV4| earlier.page_type.is_some() && earlier.was_read();
+        let earlier = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, was_read);
+        let earlier = readable("an earlier result of the URL", &row.url, earlier)?;
+        let told = earlier.and_then(|mut page| page.items.pop()).as_ref().and_then(told);
+        return Ok(told.map(|(page_type, mut seen)| {
+            seen.attributes.iter_mut().for_each(|(_, is_found)| *is_found = false);
+            (page_type, Seen { at: row.scraped_at, ..seen })
+        }));
+    }
+    Ok(told(row))
+}
+
+fn told(row: &ResultV4) -> Option<(PageType, Seen)> {
+    let page_type = row.page_type.filter(|_| row.was_read())?;
+    let errors: HashSet<&str> = row.attribute_errors.iter().map(|error| error.name.as_str()).collect();
+    let values = row.values.0.as_object()?;
+    let found = values.keys().map(|name| (name.clone(), !errors.contains(name.as_str())));
+    let missing = row.attribute_errors.iter().filter(|error| !values.contains_key(&error.name));
+    let attributes = found.chain(missing.map(|error| (error.name.clone(), false))).collect();
+    let seen =
+        Seen { schema: row.schema, own_version: row.attributes_version, attributes, at: row.scraped_at };
+    Some((page_type, seen))
+}
+
+/// How a job ended that brought no page.
+fn failure(job: &JobV2) -> Option<Fetched> {
+    if job.status != JobStatus::Failed {
+        return None;
+    }
+    match job.attempts.last()?.outcome {
+        Outcome::Blocked => Some(Fetched::Blocked),
+        Outcome::TargetError | Outcome::Timeout | Outcome::NetworkError | Outcome::ProviderError => {
+            Some(Fetched::Failed)
+        }
+        Outcome::Success | Outcome::LowQuality | Outcome::Canceled => None,
+    }
+}
+
+fn count(tx: &OrgWrite<'_>, news: News) -> Result<()> {
+    let mut rows: BTreeMap<(String, String), (SchemaPair, DriftV1)> = BTreeMap::new();
+    for (pair, seen) in news.seen {
+        let place = (pair.domain.clone(), pair.page_type.name().to_owned());
+        if !rows.contains_key(&place) {
+            let Some(row) = row_of(tx, &pair)? else { continue };
+            rows.insert(place.clone(), (pair, row));
+        }
+        if let Some((_, row)) = rows.get_mut(&place) {
+            row.add(&seen, tx.moment());
+        }
+    }
+    for (pair, row) in rows.into_values() {
+        tx.put(&DRIFT, &pair, &row)?;
+    }
+    let mut fetches: BTreeMap<String, Vec<(Fetched, Timestamp)>> = BTreeMap::new();
+    for (domain, fetched, at) in news.fetched {
+        fetches.entry(domain).or_default().push((fetched, at));
+    }
+    for (domain, fetched) in fetches {
+        let known = readable("how fetches of a domain end", &domain, tx.get(&FETCHES, &domain))?.flatten();
+        let is_new = known.is_none();
+        if is_new && tx.count(&FETCHES, PAIRS_MAX)? >= PAIRS_MAX {
+            continue;
+        }
+        let before = known.unwrap_or_default();
+        let mut row = before.clone();
+        fetched.into_iter().for_each(|(fetched, at)| row.add(fetched, at));
+        // Where all goes well, as mostly, nothing is written.
+        if is_new || row != before {
+            tx.put(&FETCHES, &domain, &row)?;
+        }
+    }
+    Ok(())
+}
+
+/// The row of a pair, or a new one. None where there is no room for more. One that cannot be read begins anew.
+fn row_of(tx: &OrgWrite<'_>, pair: &SchemaPair) -> Result<Option<DriftV1>> {
+    let known = readable("how pages are read", &pair.domain, tx.get(&DRIFT, pair))?;
+    if let Some(Some(row)) = known {
+        return Ok(Some(row));
+    }
+    if known.is_some() && tx.count(&DRIFT, PAIRS_MAX)? >= PAIRS_MAX {
+        return Ok(None);
+    }
+    Ok(Some(DriftV1 {
+        id: SchemaId::new(),
+        domain: pair.domain.clone(),
+        page_type: pair.page_type,
+        schema: None,
+        own_version: None,
+        attributes: Vec::new(),
+        is_due: false,
+        runs: 0,
+        refusals: 0,
+        not_before: None,
+        is_told: false,
+        last: None,
+        rereading: None,
+    }))
+}
+
+impl Consumer for DriftFeed {
+    fn name(&self) -> &'static str {
+        "drift"
+    }
+
+    fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    fn reached(&self) -> u64 {
+        self.reached.load(Ordering::Acquire)
+    }
+
+    fn pause(&self, _: Instant, ended: Instant) -> Duration {
+        PERIOD.saturating_sub(ended.elapsed())
+    }
+
+    fn rest(&self) -> Option<Duration> {
+        Some(Duration::from_secs(5))
+    }
+
+    fn take(&self, stop: &dyn Fn() -> bool) -> Result<bool> {
+        let after = self.reached();
+        let (news, last, is_full) = self.system.read(|tx| self.news(tx, after))?;
+        let Some(last) = last else { return Ok(false) };
+        if !news.is_empty() || last - self.durable() >= IDLE_CHANGES_MAX {
+            self.store(news, last)?;
+        }
+        self.reached.store(last, Ordering::Release);
+        Ok(is_full && !stop())
+    }
+
+    fn settle(&self) -> Result<()> {
+        match self.reached() {
+            reached if reached > self.durable() => self.store(HashMap::new(), reached),
+            _ => Ok(()),
+        }
+    }
+
+    /// Its rows go with the organization's.
+    fn forget(&self, _: OrgId) -> Result<u64> {
+        Ok(0)
+    }
+}

@@ -1,0 +1,143 @@
+//! Which stored pages say what became of an attribute: the newest ones that lack it, each with the last page of its URL that had it.
+//!
+//! A platform schema is everybody's, so only pages that anybody could see mend it: none that a site session or headers of the
+//! caller's own fetched, and none that came by a way which the organization controls, because there it could say of a site what it likes.
+
+use crate::features::extraction::{
+    RESULTS, RESULTS_BY_URL, ResultV4, Site, has_page, is_document, result_place, results_of_site, url_digest,
+};
+use crate::features::jobs::{JOBS, JobV2};
+use crate::features::providers::{PROVIDERS, PROXY, visits_itself};
+use crate::features::site_sessions::{self, JOB_SESSIONS};
+use base::Result;
+use base::limits::HTML_BYTES_MAX;
+use base::page::PageRequest;
+use base::terms::PageType;
+use base::web::{Domain, host_of};
+use fetch::Outcome;
+use std::collections::HashSet;
+use store::{OrgRead, readable};
+
+/// URLs whose values are known, and pages of which nothing is known.
+const VISITS_MAX: usize = 8;
+const OTHERS_MAX: usize = 6;
+/// Bytes of all pages of one look: a parsed page takes several times its size.
+const BYTES_MAX: u64 = 24 << 20;
+/// Results of a site that are looked through, in pages of so many, and results of one URL.
+const LOOKS_MAX: usize = 8;
+const LOOK_ROWS: usize = 50;
+const VERSIONS_MAX: usize = 16;
+
+/// Pages of one look.
+#[derive(Default)]
+pub struct Sample {
+    /// The newest result of a URL, and its last one with values that the newest lacks.
+    pub visits: Vec<(ResultV4, ResultV4)>,
+    pub others: Vec<ResultV4>,
+}
+
+/// What is looked for.
+pub struct Wanted<'a> {
+    pub site: &'a Site,
+    pub page_type: PageType,
+    /// The attributes that are not found any more.
+    pub names: &'a [String],
+    /// Whether what is found out is everybody's.
+    pub is_shared: bool,
+}
+
+/// Chooses pages among the newest of a site.
+pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
+    let mut sample = Sample::default();
+    let (mut urls, mut bytes) = (HashSet::new(), 0);
+    let mut page = PageRequest { limit: LOOK_ROWS, cursor: None };
+    for _ in 0..LOOKS_MAX {
+        // One of no type may be one on which nearly nothing was found.
+        let is_of_type = |row: &ResultV4| row.page_type.is_none_or(|own| own == wanted.page_type);
+        let found = results_of_site(tx, wanted.site, &page, is_of_type)?;
+        for row in found.items {
+            if sample.visits.len() == VISITS_MAX || bytes >= BYTES_MAX {
+                return Ok(sample);
+            }
+            let lacks = wanted.names.iter().any(|name| row.values.0.get(name).is_none());
+            if !urls.insert(row.url.clone()) || !lacks || !may_serve(tx, &row, wanted)? {
+                continue;
+            }
+            let earlier = last_with(tx, &row, wanted)?;
+            bytes += row.page.byte_size + earlier.as_ref().map_or(0, |earlier| earlier.page.byte_size);
+            match earlier {
+                Some(earlier) => sample.visits.push((row, earlier)),
+                None if sample.others.len() < OTHERS_MAX => sample.others.push(row),
+                None => {}
+            }
+        }
+        match found.next_cursor {
+            Some(next) => page.cursor = Some(next),
+            None => break,
+        }
+    }
+    Ok(sample)
+}
+
+/// The last result of the same URL that has a value which this one lacks.
+fn last_with(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<Option<ResultV4>> {
+    let before = PageRequest { limit: VERSIONS_MAX, cursor: Some(result_place(row)) };
+    let had = |earlier: &ResultV4| {
+        let has = |name: &String| earlier.values.0.get(name).is_some() && row.values.0.get(name).is_none();
+        earlier.page_type == Some(wanted.page_type) && wanted.names.iter().any(has)
+    };
+    let found = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, had)?;
+    for earlier in found.items {
+        if may_serve(tx, &earlier, wanted)? {
+            return Ok(Some(earlier));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a result's page is kept and readable, and may be used for what is wanted.
+fn may_serve(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<bool> {
+    let is_page = is_document(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
+    if !is_page || row.page.byte_size > HTML_BYTES_MAX as u64 || !has_page(tx, row)? {
+        return Ok(false);
+    }
+    Ok(!wanted.is_shared || is_everybodys(tx, wanted.site, row)?)
+}
+
+/// Whether a page is of the site, and came as it would have come to anybody.
+fn is_everybodys(tx: &OrgRead<'_>, site: &Site, row: &ResultV4) -> Result<bool> {
+    let answered = host_of(&row.final_url);
+    let is_of_site = match site.host == site.domain {
+        true => Domain::parse(answered).is_ok_and(|domain| domain.as_str() == site.domain),
+        false => answered == site.host,
+    };
+    // Of a job that is gone nobody can tell how its page came.
+    let job = readable("a job", row.job, tx.get(&JOBS, &row.job))?.flatten();
+    let Some(job) = job.filter(|job| is_of_site && job.options.headers.is_empty()) else { return Ok(false) };
+    // A session that cannot be read is one that there is.
+    let session = site_sessions::named(tx, &JOB_SESSIONS, &row.job);
+    let session = readable("which site session a job names", row.job, session)?;
+    if session.is_none_or(|session| session.is_some()) {
+        return Ok(false);
+    }
+    is_vouched_for(tx, row, &job)
+}
+
+/// Whether the page came by a way that the organization does not control: the box's own, or a vendor at the vendor's own address,
+/// which was not changed since.
+fn is_vouched_for(tx: &OrgRead<'_>, row: &ResultV4, job: &JobV2) -> Result<bool> {
+    if visits_itself(&row.provider) {
+        return Ok(true);
+    }
+    if row.provider == PROXY {
+        return Ok(false);
+    }
+    let delivered = job.attempts.iter().rfind(|attempt| attempt.outcome == Outcome::Success);
+    let Some(attempt) = delivered else { return Ok(false) };
+    let Ok(id) = attempt.provider_id.parse() else { return Ok(false) };
+    let provider = readable("a provider", &attempt.provider_id, tx.get(&PROVIDERS, &id))?.flatten();
+    Ok(provider.is_some_and(|provider| {
+        let is_unchanged = provider.updated_at <= attempt.started_at;
+        provider.adapter == row.provider && provider.base_url.is_none() && is_unchanged
+    }))
+}
