@@ -19,6 +19,7 @@ mod contract;
 mod crash;
 mod crawl;
 mod demo;
+mod discovery;
 mod dispatch;
 mod documented;
 mod events;

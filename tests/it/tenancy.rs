@@ -22,6 +22,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/bi/tables/{name}", None),
     // A domain is nobody's: tests/it/attributes.rs compares the answers.
     ("/api/v1/extraction/attributes/{domain}", None),
+    ("/api/v1/extraction/discoveries/{id}", Some("discovery")),
     ("/api/v1/extraction/results/by-id/{id}", Some("result")),
     ("/api/v1/extraction/results/{jobId}", Some("job")),
     ("/api/v1/extraction/schemas/{domain}/{pageType}", None),
@@ -137,7 +138,10 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let session =
         json!({ "domain": "127.0.0.1", "name": format!("/{name}"), "kind": "cookies", "values": "a=1" });
     let session = expect(post(&member.api, "/api/v1/site-sessions", &session).await, 201);
+    let discovery = json!({ "domain": "127.0.0.1" });
+    let discovery = expect(post(&member.api, "/api/v1/extraction/discover", &discovery).await, 202);
     let ids = vec![
+        ("discovery", text(&discovery, "id").to_owned()),
         ("input", text(&input, "id").to_owned()),
         ("session", text(&session, "id").to_owned()),
         ("batch", text(&batch, "batchId").to_owned()),
@@ -246,7 +250,14 @@ async fn ids_in_bodies(client: &Client, theirs: &Seeded) {
         schedule
     };
     let signed = |id: &str| json!({ "url": page, "options": { "siteSessionId": id } });
-    let cases: [Asked<'_>; 12] = [
+    let discovery = |id: &str| json!({ "domain": "127.0.0.1", "jobIds": [id] });
+    let lesson = |id: &str| {
+        let examples = [id, id].map(|id| json!({ "jobId": id, "values": { "a": "x" } }));
+        json!({ "domain": "127.0.0.1", "pageType": "product", "examples": examples })
+    };
+    let cases: [Asked<'_>; 14] = [
+        ("/api/v1/extraction/discover", "job", 404, &discovery),
+        ("/api/v1/extraction/learn", "job", 404, &lesson),
         ("/api/v1/jobs", "workflow", 404, &|id| one(json!({ "workflowId": id }))),
         ("/api/v1/jobs", "url", 404, &|id| json!({ "urlId": id })),
         ("/api/v1/jobs/batch", "workflow", 404, &|id| json!({ "jobs": [one(json!({ "workflowId": id }))] })),

@@ -108,6 +108,8 @@ actions! {
     ResultBackfilled "result.backfilled" "result" "Stored pages were read again, and what they say put into their results.";
     AttributesSaved "attributes.saved" "attributes" "An organization's own attributes for a domain were changed.";
     ClockAccepted "clock.accepted" "clock" "The operator vouched for the machine's clock: terms end by what it says.";
+    DiscoveryStarted "discovery.started" "discovery" "A schema was to be found out from stored pages.";
+    SchemaDiscovered "schema.discovered" "schema" "The box made a platform schema out of stored pages.";
     SchemaImported "schema.imported" "schema" "The operator imported platform schemas.";
     BiQuerySubmitted "bi_query.submitted" "bi_query" "An SQL statement was submitted.";
     BiQueryRefused "bi_query.refused" "bi_query" "An SQL statement that could not be planned was withdrawn.";

@@ -130,6 +130,8 @@ macro_rules! each_id {
             RechargeId;
             /// A platform extraction schema.
             SchemaId;
+            /// A schema that is to be found out.
+            DiscoveryId "Discovery";
             /// One line of the audit log.
             AuditId "Audit entry";
             /// An invitation into an organization.

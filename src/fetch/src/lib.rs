@@ -34,6 +34,7 @@ pub mod guard;
 pub mod headers;
 pub mod outcome;
 pub mod politeness;
+mod post;
 pub mod provider;
 pub mod proxies;
 pub mod proxy;
@@ -69,6 +70,7 @@ pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};
 pub use outcome::{AnswerMeaning, Detector, Fault, Outcome, Verdict};
 pub use politeness::{PauseReason, Permit, Politeness, VisitLimits, VisitWait, VisitorKind};
+pub use post::{JsonAnswer, JsonPost};
 pub use provider::{
     Attempt, CostSource, CreditMatrix, DirectProvider, LEFT_ALONE, NOT_ASKED, Page, Provider, TierPrice,
 };

@@ -214,6 +214,17 @@ async fn own_attributes(walk: &mut Walk<'_>, web: &Web, api: &Client, by_key: (&
     walk.left("backfillResults", reply, due_of_rows).await;
     // Among them pages of which nobody had said what they are.
     assert!(logs(api, "action=result.backfilled").await[0]["details"]["count"].as_u64() >= Some(1));
+    let reply = post(api, "/api/v1/extraction/discover", &json!({ "domain": "127.0.0.1" })).await;
+    let due_of_discovery = Due { action: "discovery.started", resource: "", actor: by_key };
+    walk.left("discoverSchema", reply, due_of_discovery).await;
+    let second = expect(post(api, "/api/v1/jobs", &json!({ "url": web.url("/fast?2") })).await, 201);
+    ended(api, text(&second, "id")).await;
+    let examples: Vec<Value> =
+        [&job, &second].map(|job| json!({ "jobId": job["id"], "values": { "taught": "a page" } })).into();
+    let lesson = json!({ "domain": "127.0.0.1", "pageType": "article", "examples": examples, "save": true });
+    let reply = post(api, "/api/v1/extraction/learn", &lesson).await;
+    walk.left("learnAttributes", reply, due()).await;
+    expect(api.delete(&format!("{path}/taught")).await.unwrap(), 204);
     let reply = api.delete(&format!("{path}/heading")).await.unwrap();
     walk.left("deleteDomainAttribute", reply, due()).await;
     // As it was before.

@@ -14,6 +14,7 @@ pub mod benchmarks;
 pub mod bi;
 pub mod billing;
 pub mod cli_auth;
+pub mod discovery;
 pub mod events;
 pub mod extraction;
 pub mod inputs;
@@ -246,6 +247,7 @@ pub static ALL: &[&Feature] = &[
     &inputs::FEATURE,
     &benchmarks::FEATURE,
     &extraction::FEATURE,
+    &discovery::FEATURE,
     &billing::FEATURE,
     &bi::FEATURE,
     &audit::FEATURE,

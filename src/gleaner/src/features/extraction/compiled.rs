@@ -12,7 +12,7 @@ use super::rows::{
     PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMAS_CONFIRMED, SchemaConfirmedV1, SchemaKey, SchemaRefV1,
 };
 use super::schema_changes::note_confirmed;
-use super::schemas::{attributes_of, newest_readable, places_with_schemas};
+use super::schemas::{attributes_of, hour_of, newest_readable, places_with_schemas};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::SchemaId;
@@ -31,7 +31,6 @@ const MERGED_WEIGHT_MAX: usize = 1_000;
 /// A page confirms a schema when its quality is at least this part of the schema's confidence: under it the schema drifts
 /// (data/docs/api.md, "Extraction").
 const CONFIRMING_PART: f64 = 0.5;
-const HOUR_MS: i64 = 3_600_000;
 
 /// A schema ready to run.
 #[derive(Debug)]
@@ -98,8 +97,7 @@ impl Schemas {
         if read.values.is_empty() || read.quality.composite < CONFIRMING_PART * part.confidence {
             return;
         }
-        let hour = Timestamp(now.millis().div_euclid(HOUR_MS) * HOUR_MS);
-        self.confirmed.lock().insert(part.key.clone(), hour);
+        self.confirmed.lock().insert(part.key.clone(), hour_of(now));
     }
 
     /// Stores what was noted.

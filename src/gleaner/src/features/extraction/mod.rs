@@ -42,14 +42,21 @@ mod turns;
 mod views;
 mod wire;
 
+pub use attributes::save_beside;
+pub use body::is_document;
 pub use draft::ResultDraft;
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
 pub use history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
 pub use pages::adopt as adopt_pages;
-pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV4};
-pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
-pub use service::{DeliveredPage, Extractor, note_url, record};
+pub use rows::{DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_ID, RedirectV1, ResultV4, SchemaRefV1};
+pub use schemas::{
+    Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_schema, attributes_of, export_schemas,
+    import_schemas, schema_to_beat,
+};
+pub use service::{DeliveredPage, Extractor, note_url, read_stored, record};
+pub use site::{Site, has_page, newest_page, newest_page_of_url, results_of_site};
+pub use turns::ReadingTurns;
 pub use wire::{PendingView, ResultMetadata, ResultView};
 
 use crate::features::Feature;
@@ -72,7 +79,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use stored::PageLinks;
 use texts::Texts;
-use turns::ReadingTurns;
 use uuid::Uuid;
 use wire::{
     FacetCount, FacetsView, FoundResult, RETRY_AFTER_SECS, ResultFilter, ResultList, SchemaFilter,

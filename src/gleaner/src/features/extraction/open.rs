@@ -39,7 +39,7 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         let health = wiring.part::<base::health::Health>().as_ref().clone();
         wiring.hang::<Extractor>(Extractor::new(wiring.store().clone(), blobs, health));
         wiring.hang::<Texts>(Texts::default());
-        wiring.hang::<ReadingTurns>(ReadingTurns::new());
+        wiring.hang::<ReadingTurns>(ReadingTurns::default());
         wiring.hang::<PageLinks>(PageLinks::new(wiring.part::<Links>(), wiring.url));
         wiring.hang::<SearchFeed>(SearchFeed::open(wiring.data(SEARCH), wiring.system())?);
         Ok(())

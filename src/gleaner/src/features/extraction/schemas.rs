@@ -5,9 +5,9 @@
 
 use super::rows::{
     DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE, SCHEMAS_BY_DOMAIN,
-    SCHEMAS_CONFIRMED, SchemaHeadV1, SchemaKey, SchemaPair,
+    SCHEMAS_CONFIRMED, SchemaConfirmedV1, SchemaHeadV1, SchemaKey, SchemaPair, SchemaRefV1,
 };
-use super::schema_changes::note_change;
+use super::schema_changes::{note_change, note_confirmed};
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec::Json;
@@ -28,6 +28,11 @@ const IMPORT_SCHEMAS_MAX: usize = 10_000;
 /// Schemas that an export reads in one transaction.
 const EXPORT_ROWS: usize = 200;
 
+/// Versions of one pair that the box makes within a day: who has pages of both kinds could go from one to the other for ever.
+const VERSIONS_PER_DAY: u32 = 20;
+const HOUR_MS: i64 = 3_600_000;
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
 /// How long after a page has confirmed it a schema counts as good.
 const GOOD_FOR: Duration = Duration::from_secs(90 * 24 * 3_600);
 
@@ -40,6 +45,11 @@ pub fn with_confirmed(
     let confirmed = tx.get(&SCHEMAS_CONFIRMED, &key)?.map(|known| known.at.max(row.created_at));
     let at = confirmed.max(row.last_validated_at);
     Ok((row, at))
+}
+
+/// When a page has confirmed a schema is told to the hour.
+pub fn hour_of(time: Timestamp) -> Timestamp {
+    Timestamp(time.millis().div_euclid(HOUR_MS) * HOUR_MS)
 }
 
 /// Until when a schema counts as good that nothing else confirms.
@@ -263,7 +273,7 @@ fn store_all(tx: &SysWrite<'_>, checked: &[CheckedSchema]) -> Result<ImportSumma
         let mut version = newest.map_or(0, |key| key.version);
         if created {
             version += 1;
-            store_version(tx, entry, version)?;
+            store_version(tx, entry, version, DiscoveredBy::Manual)?;
             summary.created += 1;
         } else {
             summary.unchanged += 1;
@@ -278,7 +288,14 @@ fn store_all(tx: &SysWrite<'_>, checked: &[CheckedSchema]) -> Result<ImportSumma
     Ok(summary)
 }
 
-fn store_version(tx: &SysWrite<'_>, entry: &CheckedSchema, version: u32) -> Result<()> {
+/// Writes a version and makes it the one that holds.
+fn store_version(
+    tx: &SysWrite<'_>,
+    entry: &CheckedSchema,
+    version: u32,
+    discovered_by: DiscoveredBy,
+) -> Result<SchemaId> {
+    let is_checked = discovered_by != DiscoveredBy::Manual;
     let row = PlatformSchemaV1 {
         id: SchemaId::new(),
         domain: entry.pair.domain.clone(),
@@ -286,15 +303,119 @@ fn store_version(tx: &SysWrite<'_>, entry: &CheckedSchema, version: u32) -> Resu
         version,
         attributes: entry.attributes.clone(),
         confidence: entry.confidence,
-        discovered_by: DiscoveredBy::Manual,
+        discovered_by,
         sample_count: entry.sample_count,
-        last_validated_at: None,
+        last_validated_at: is_checked.then(|| tx.now()),
+        // Pages that confirm it put its end off, which a date in the row could not be.
         expires_at: None,
         created_at: tx.now(),
     };
     tx.put(&PLATFORM_SCHEMAS, &SchemaKey { pair: entry.pair.clone(), version }, &row)?;
     tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })?;
-    note_change(tx)
+    note_change(tx)?;
+    Ok(row.id)
+}
+
+/// A schema that the box itself has made, and checked on stored pages.
+#[derive(Clone, Debug)]
+pub struct ProposedSchema {
+    /// A registrable domain, or one host of it.
+    pub domain: String,
+    pub page_type: PageType,
+    pub attributes: Vec<Attribute>,
+    /// The share of values on held-back pages that it reproduced.
+    pub confidence: f64,
+    pub discovered_by: DiscoveredBy,
+    /// Pages that it was learned from and checked on.
+    pub sample_count: u32,
+    /// What [`schema_to_beat`] gave and this one did better than on the same held-back pages; none where there was none.
+    pub beaten: Option<SchemaRefV1>,
+}
+
+/// What became of a proposed schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adoption {
+    /// It is the version that holds now.
+    Current(SchemaRefV1),
+    /// The one that holds says the same; its pages have confirmed it.
+    Same(SchemaRefV1),
+    /// The one that holds was imported by the operator, and stays.
+    Manual(SchemaRefV1),
+    /// Another one holds than that which was beaten: compare again.
+    Overtaken,
+    /// The box has made [`VERSIONS_PER_DAY`] versions of the pair within a day.
+    TooOften,
+}
+
+/// The schema that pages of `domain` (a registrable domain, or one host of it) are read by now, which a proposed one has to beat:
+/// a host's own, else its domain's.
+pub fn schema_to_beat(
+    tx: &SysRead<'_>,
+    domain: &str,
+    page_type: PageType,
+) -> Result<Option<PlatformSchemaV1>> {
+    let registrable = base::web::Domain::parse(domain).map_err(|e| Error::invalid("domain", e))?;
+    let Some(key) = newest_readable(tx, &[domain, registrable.as_str()], page_type)? else { return Ok(None) };
+    // In the place of one that is damaged comes the next version.
+    Ok(readable("a schema", &key.pair.domain, tx.get(&PLATFORM_SCHEMAS, &key))?.flatten())
+}
+
+/// Makes a proposed schema the next version of its domain and page type, in one operation: only if the schema that it has beaten
+/// is still the one that holds, and never in the place of one that the operator imported. Whether it is better its caller has
+/// found out.
+pub async fn adopt_schema(system: &System, proposed: ProposedSchema) -> Result<Adoption> {
+    Schema::compile(&proposed.attributes).map_err(|e| Error::internal("compile a proposed schema", e))?;
+    let attributes = serde_json::to_value(&proposed.attributes)
+        .map_err(|e| Error::internal("write a schema's attributes", e))?;
+    let entry = CheckedSchema {
+        pair: SchemaPair::new(&proposed.domain, proposed.page_type),
+        attributes: Json(attributes),
+        confidence: proposed.confidence.clamp(0.0, 1.0),
+        sample_count: proposed.sample_count,
+    };
+    let (beaten, discovered_by) = (proposed.beaten, proposed.discovered_by);
+    system.write(move |tx| adopt(tx, &entry, beaten, discovered_by)).await
+}
+
+fn adopt(
+    tx: &SysWrite<'_>,
+    entry: &CheckedSchema,
+    beaten: Option<SchemaRefV1>,
+    discovered_by: DiscoveredBy,
+) -> Result<Adoption> {
+    let SchemaPair { domain, page_type } = &entry.pair;
+    let holds = schema_to_beat(tx, domain, *page_type)?;
+    if let Some(row) = &holds {
+        let held = SchemaRefV1 { id: row.id, version: row.version };
+        if row.discovered_by == DiscoveredBy::Manual {
+            tx.unaudited("that an imported schema stays");
+            return Ok(Adoption::Manual(held));
+        }
+        if row.attributes == entry.attributes {
+            tx.unaudited("that pages confirm a schema");
+            let key = SchemaKey { pair: SchemaPair::new(&row.domain, *page_type), version: row.version };
+            tx.put(&SCHEMAS_CONFIRMED, &key, &SchemaConfirmedV1 { at: hour_of(tx.now()) })?;
+            note_confirmed(tx)?;
+            return Ok(Adoption::Same(held));
+        }
+    }
+    if holds.as_ref().map(|row| row.id) != beaten.map(|beaten| beaten.id) {
+        tx.unaudited("that a schema is compared anew");
+        return Ok(Adoption::Overtaken);
+    }
+    let newest = newest(tx, &[domain], *page_type)?.map_or(0, |key| key.version);
+    if let Some(version) = (newest + 1).checked_sub(VERSIONS_PER_DAY).filter(|version| *version > 0) {
+        let key = SchemaKey { pair: entry.pair.clone(), version };
+        let earlier = readable("a schema", domain, tx.get(&PLATFORM_SCHEMAS, &key))?.flatten();
+        if earlier.is_some_and(|row| row.created_at > tx.now().before(DAY)) {
+            tx.unaudited("that schemas change too often");
+            return Ok(Adoption::TooOften);
+        }
+    }
+    let id = store_version(tx, entry, newest + 1, discovered_by)?;
+    let event = Event::new(Action::SchemaDiscovered).named(domain.clone());
+    tx.audit(event.with("pageType", page_type.name()).with("version", newest + 1))?;
+    Ok(Adoption::Current(SchemaRefV1 { id, version: newest + 1 }))
 }
 
 /// The newest schemas of every domain, as the content of a file that [`import_schemas`] reads.

@@ -2,7 +2,7 @@
 
 use super::body::is_readable;
 use super::pages::NAMINGS;
-use super::rows::{RESULTS, RESULTS_BY_DOMAIN, ResultV4};
+use super::rows::{RESULTS, RESULTS_BY_DOMAIN, RESULTS_BY_URL, ResultV4, url_digest};
 use super::schemas::schema_domain;
 use base::codec::Record;
 use base::ids::{JobId, OrgId};
@@ -83,6 +83,15 @@ pub fn newest_page(tx: &OrgRead<'_>, site: &Site) -> Result<Option<ResultV4>> {
         }
     }
     Ok(None)
+}
+
+/// The newest result of a normalized URL whose page is kept and can be read.
+pub fn newest_page_of_url(tx: &OrgRead<'_>, url: &str) -> Result<Option<ResultV4>> {
+    let newest = PageRequest { limit: 1, cursor: None };
+    let found = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(url), &newest, |row| {
+        is_readable(row.content_type.as_deref()) && has_page(tx, row).is_ok_and(|is_kept| is_kept)
+    })?;
+    Ok(found.items.into_iter().next())
 }
 
 /// How far the index of domains is filled with results of a release that had none.

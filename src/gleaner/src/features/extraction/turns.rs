@@ -10,15 +10,17 @@ pub struct ReadingTurns(OrganizationTurns);
 /// Lasts until it is dropped.
 pub type ReadingTurn = Turn;
 
-impl ReadingTurns {
-    pub fn new() -> ReadingTurns {
+impl Default for ReadingTurns {
+    fn default() -> ReadingTurns {
         ReadingTurns(OrganizationTurns::new(TurnLimits {
             own_waiting_max: 16,
             waiting_max: 512,
             noun: "requests to read pages",
         }))
     }
+}
 
+impl ReadingTurns {
     /// Waits for a turn.
     pub async fn next(&self, org: OrgId) -> Result<ReadingTurn> {
         self.0.next(org).await

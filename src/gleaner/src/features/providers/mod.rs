@@ -22,7 +22,7 @@ mod wire;
 pub use accounts::{
     Account, AccountTrouble, Availability, PROVIDERS_PER_ORG_MAX, ProviderParts, Providers, enabled,
 };
-pub use adapters::{Adapter, Adapters, visits_itself};
+pub use adapters::{Adapter, Adapters, PROXY, visits_itself};
 pub use config::{BrowserConfig, DispatchConfig, NetworkConfig, ProvidersConfig};
 pub use path::Path;
 pub use rows::{PROVIDERS, ProviderV1};

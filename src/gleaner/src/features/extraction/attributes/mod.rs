@@ -82,7 +82,11 @@ impl OwnAttribute {
     fn of(row: &OwnAttributeV1) -> Result<OwnAttribute> {
         let attribute = Attribute::deserialize(&row.attribute.0);
         let attribute = attribute.map_err(|e| Error::internal("read an own attribute", e))?;
-        Ok(OwnAttribute {
+        Ok(OwnAttribute::new(attribute, row.page_type))
+    }
+
+    fn new(attribute: Attribute, page_type: Option<PageType>) -> OwnAttribute {
+        OwnAttribute {
             name: attribute.name,
             xpaths: attribute.xpaths,
             json_paths: attribute.json_paths,
@@ -91,8 +95,8 @@ impl OwnAttribute {
             anti_patterns: attribute.anti_patterns,
             semantic_type: attribute.semantic_type,
             validation: attribute.validation,
-            page_type: row.page_type,
-        })
+            page_type,
+        }
     }
 }
 
@@ -204,6 +208,31 @@ pub(super) async fn remove(
         save(tx, &site, Some(known), rows).map(drop)
     });
     removed.await.map(|()| NoContent)
+}
+
+/// Puts attributes of a page type beside the organization's own for a site. One of a name that is taken takes its place.
+pub async fn save_beside(
+    org: &Org<WorkflowsWrite>,
+    site: Site,
+    page_type: PageType,
+    new: Vec<Attribute>,
+) -> Result<()> {
+    let new = new.into_iter().map(|attribute| OwnAttribute::new(attribute, Some(page_type)));
+    let checked = check(org, "attributes", new.collect()).await?;
+    let saved = org.write(move |tx| {
+        let known = known(tx, &site)?;
+        let mut rows = known.as_ref().map(|known| known.attributes.clone()).unwrap_or_default();
+        for new in checked {
+            let taken = rows.iter().position(|row| name_of(row) == new.attribute.name);
+            let row = new.row(known.as_ref(), tx.now());
+            match taken {
+                Some(at) => rows[at] = row,
+                None => rows.push(row),
+            }
+        }
+        save(tx, &site, known, rows)
+    });
+    saved.await.map(drop)
 }
 
 /// A domain in a path: what is none has no attributes.

@@ -77,6 +77,60 @@ async fn imports_make_versions_and_exports_bring_them_back() {
     assert_eq!((back.created, back.unchanged), (0, 1));
 }
 
+fn proposed(xpath: &str, beaten: Option<SchemaRefV1>) -> ProposedSchema {
+    let attributes = json!([{ "name": "title", "xpaths": [xpath], "type": "text" }]);
+    ProposedSchema {
+        domain: "shop.example".to_owned(),
+        page_type: PageType::Product,
+        attributes: serde_json::from_value(attributes).unwrap(),
+        confidence: 0.9,
+        discovered_by: DiscoveredBy::ReverseEngineered,
+        sample_count: 5,
+        beaten,
+    }
+}
+
+#[tokio::test]
+async fn a_proposed_schema_holds_only_where_it_beats_the_one_that_holds() {
+    let bench = Bench::new();
+    let adopt =
+        async |xpath: &str, beaten| adopt_schema(&bench.system(), proposed(xpath, beaten)).await.unwrap();
+    let Adoption::Current(first) = adopt("//h1", None).await else { panic!("there was none") };
+    let (row, at) = bench.extractor.find_schema("shop.example", PageType::Product).unwrap();
+    assert_eq!((row.version, row.discovered_by, row.sample_count), (1, DiscoveredBy::ReverseEngineered, 5));
+    assert_eq!((at, row.last_validated_at, first.id), (Some(row.created_at), Some(row.created_at), row.id));
+    assert_eq!(adopt("//h1", None).await, Adoption::Same(first));
+    assert_eq!(adopt("//h2", None).await, Adoption::Overtaken, "it has beaten none");
+    let Adoption::Current(second) = adopt("//h2", Some(first)).await else {
+        panic!("it has beaten the first")
+    };
+    assert_eq!(second.version, 2);
+    assert_eq!(adopt("//h3", Some(first)).await, Adoption::Overtaken);
+
+    // The operator's stays, also where it is the domain's and the proposed one is for a host.
+    bench.import(json!([product_schema()])).await.unwrap();
+    let holds =
+        bench.system().read(|tx| schema_to_beat(tx, "de.shop.example", PageType::Product)).unwrap().unwrap();
+    let held = SchemaRefV1 { id: holds.id, version: 3 };
+    assert_eq!(adopt("//h4", Some(held)).await, Adoption::Manual(held));
+    let of_host = ProposedSchema { domain: "de.shop.example".to_owned(), ..proposed("//h4", Some(held)) };
+    assert_eq!(adopt_schema(&bench.system(), of_host).await.unwrap(), Adoption::Manual(held));
+}
+
+#[tokio::test]
+async fn a_pair_of_schemas_cannot_take_turns_for_ever() {
+    let bench = Bench::new();
+    let mut beaten = None;
+    for number in 1.. {
+        match adopt_schema(&bench.system(), proposed(&format!("//h{number}"), beaten)).await.unwrap() {
+            Adoption::Current(next) => beaten = Some(next),
+            Adoption::TooOften => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(beaten.unwrap().version, 20);
+}
+
 #[tokio::test]
 async fn a_page_that_fits_confirms_its_schema() {
     let bench = Bench::new();
