@@ -364,6 +364,9 @@ pub fn schema_to_beat(
 /// is still the one that holds, and never in the place of one that the operator imported. Whether it is better its caller has
 /// found out.
 pub async fn adopt_schema(system: &System, proposed: ProposedSchema) -> Result<Adoption> {
+    if proposed.page_type.is_own() {
+        return Err(Error::internal("adopt a schema", "its page type is an organization's own"));
+    }
     Schema::compile(&proposed.attributes).map_err(|e| Error::internal("compile a proposed schema", e))?;
     let attributes = serde_json::to_value(&proposed.attributes)
         .map_err(|e| Error::internal("write a schema's attributes", e))?;
