@@ -23,8 +23,11 @@ pub struct SharedView {
     /// A number, at least 1, that grows with every change of the rows.
     pub version: fn(&SysRead<'_>) -> Result<u64>,
     /// All rows as they are now, each under the same key each time. A row never goes.
-    pub rows: fn(&SysRead<'_>) -> Result<Vec<(sql::Key, Vec<Cell>)>>,
+    pub rows: fn(&SysRead<'_>) -> Result<Vec<KeyedRow>>,
 }
+
+/// A row of a console table, and the key that it stands under.
+pub type KeyedRow = (sql::Key, Vec<Cell>);
 
 /// The rows of one console table that come from one stored row.
 pub struct ViewRows {

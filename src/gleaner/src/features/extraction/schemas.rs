@@ -387,6 +387,9 @@ enum Adopted {
 }
 
 async fn propose(system: &System, proposed: ProposedSchema, adopted: Adopted) -> Result<Adoption> {
+    if proposed.page_type.is_own() {
+        return Err(Error::internal("adopt a schema", "its page type is an organization's own"));
+    }
     Schema::compile(&proposed.attributes).map_err(|e| Error::internal("compile a proposed schema", e))?;
     let attributes = serde_json::to_value(&proposed.attributes)
         .map_err(|e| Error::internal("write a schema's attributes", e))?;

@@ -4,10 +4,10 @@
 use super::rows::{PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS};
 use super::schema_changes::count;
 use super::schemas::{attributes_of, good_until, with_confirmed};
-use crate::console::{Column, ConsoleTable, SharedView, int, optional_time, text, time};
+use crate::console::{Column, ConsoleTable, KeyedRow, SharedView, int, optional_time, text, time};
 use base::Result;
 use base::clock::Timestamp;
-use sql::{Cell, ColumnKind, Key};
+use sql::{Cell, ColumnKind};
 use std::sync::LazyLock;
 use store::{SysRead, readable};
 
@@ -84,7 +84,7 @@ fn version(tx: &SysRead<'_>) -> Result<u64> {
     Ok(1 + count(tx)?)
 }
 
-fn all_rows(tx: &SysRead<'_>) -> Result<Vec<(Key, Vec<Cell>)>> {
+fn all_rows(tx: &SysRead<'_>) -> Result<Vec<KeyedRow>> {
     let (mut rows, mut after) = (Vec::new(), None);
     loop {
         let step = tx.readable(&PLATFORM_SCHEMAS, after.as_deref(), STEP_ROWS)?;

@@ -63,6 +63,10 @@ struct AttributeText {
 pub fn proposed(content: &str) -> Result<Proposed, String> {
     let text: ProposedText =
         serde_json::from_str(content).map_err(|e| format!("It is not JSON of the schema: {e}"))?;
+    // An organization's own is no type that a schema for everybody could be for.
+    if text.page_type.is_own() {
+        return Err(format!("`{}` is not one of the page types that there are.", text.page_type));
+    }
     let (mut attributes, mut wrong): (Vec<Attribute>, Vec<String>) = (Vec::new(), Vec::new());
     for one in text.attributes.into_iter().take(ATTRIBUTES_MAX) {
         let mut xpaths = one.xpaths;
