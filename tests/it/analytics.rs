@@ -448,7 +448,7 @@ async fn what_makes_no_sense_is_refused_by_its_name() {
     let ada = at.member("ada").await;
     let long = format!("overview?tag={}", "x".repeat(513));
     for (question, part) in [
-        ("timeseries", "metric: "),
+        ("timeseries?metric=price", "metric: "),
         ("timeseries?metric=jobs'; DROP TABLE jobs", "metric: "),
         ("timeseries?metric=jobs&interval=minute", "interval: \"minute\" makes more than 1000 buckets"),
         (

@@ -3,6 +3,7 @@
 //! Each answer is one statement over the console's tables (`statements.rs`), so an analyst who asks the console gets the
 //! same numbers. Nothing is kept here.
 
+mod parameters;
 mod period;
 mod rows;
 mod statements;
@@ -13,15 +14,18 @@ use super::bi::{Computed, Queries};
 use base::page::{PageRequest, decode_cursor, encode_cursor};
 use base::web::Domain;
 use base::{Code, Error, Result};
+use parameters::{
+    CreditsBy, CreditsQuery, DomainSort, DomainsQuery, Metric, OverviewQuery, ProvidersQuery, QualityBy,
+    QualityQuery, SortOrder, TimeseriesQuery,
+};
 use period::{Interval, Period};
 use rows::Row;
 use server::permit::AnalyticsRead;
 use server::{Body, Handler, Need, Org, OrgContext, Query, Route};
 use statements::{Filter, Values};
 use wire::{
-    BalanceView, ChangeView, CreditsBucketView, CreditsBy, CreditsQuery, CreditsView, DomainSort,
-    DomainsQuery, DomainsView, OverviewQuery, OverviewView, PointView, ProvidersQuery, ProvidersView,
-    QualityBy, QualityQuery, QualityView, SortOrder, TimeseriesQuery, TimeseriesView, TotalsView,
+    BalanceView, ChangeView, CreditsBucketView, CreditsView, DomainsView, OverviewView, PointView,
+    ProvidersView, QualityFiguresView, TimeseriesView, TotalsView,
 };
 
 /// Providers, charges, and rows of quality of one answer.
@@ -122,7 +126,7 @@ async fn timeseries(
     Query(asked): Query<TimeseriesQuery>,
 ) -> Result<Body<TimeseriesView>> {
     let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
-    let (metric, interval) = (asked.metric, asked.interval.unwrap_or(Interval::Day));
+    let (metric, interval) = (asked.metric.unwrap_or(Metric::Jobs), asked.interval.unwrap_or(Interval::Day));
     let filter = Filter {
         domain: domain(asked.domain)?,
         page_type: asked.page_type,
@@ -232,7 +236,10 @@ async fn credits(org: Org<AnalyticsRead>, Query(asked): Query<CreditsQuery>) -> 
     Ok(Body(CreditsView { period, group_by, totals, buckets: of_time, items, freshness_sec }))
 }
 
-async fn quality(org: Org<AnalyticsRead>, Query(asked): Query<QualityQuery>) -> Result<Body<QualityView>> {
+async fn quality(
+    org: Org<AnalyticsRead>,
+    Query(asked): Query<QualityQuery>,
+) -> Result<Body<QualityFiguresView>> {
     let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
     let filter = Filter { domain: domain(asked.domain)?, page_type: asked.page_type, ..Filter::default() };
     let group_by = asked.group_by.unwrap_or(QualityBy::Domain);
@@ -247,5 +254,5 @@ async fn quality(org: Org<AnalyticsRead>, Query(asked): Query<QualityQuery>) -> 
         QualityBy::Attribute => attributes = rows.iter().map(Into::into).collect(),
         _ => items = rows.iter().map(Into::into).collect(),
     }
-    Ok(Body(QualityView { period: (&period).into(), group_by, items, attributes, freshness_sec }))
+    Ok(Body(QualityFiguresView { period: (&period).into(), group_by, items, attributes, freshness_sec }))
 }

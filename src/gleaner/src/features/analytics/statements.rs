@@ -3,8 +3,9 @@
 //! Jobs count by when they were submitted, attempts by when they began, results by when their page was fetched, changes of
 //! the balance by when they were made.
 
+use super::parameters::{DomainSort, Metric, SortOrder};
 use super::period::{Buckets, Period};
-use super::wire::{DomainSort, Metric, SortOrder};
+
 use base::ids::ProviderId;
 use base::terms::PageType;
 use base::{Error, Result};

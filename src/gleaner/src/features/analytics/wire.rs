@@ -1,206 +1,12 @@
-//! Analytics on the wire (data/docs/api.md, "Analytics").
+//! Answers on the wire (data/docs/api.md, "Analytics").
 
+use super::parameters::{CreditsBy, Metric, QualityBy};
 use super::period::{Interval, Period};
 use super::rows::{Row, rounded, share};
 use base::clock::Timestamp;
-use base::ids::ProviderId;
-use base::terms::PageType;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
-
-base::words! {
-    /// What a time series shows.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub(super) enum Metric: ALL {
-        /// Jobs that were submitted.
-        Jobs "jobs",
-        /// Those of them that have succeeded by now.
-        Succeeded "succeeded",
-        /// Those of them that have failed by now.
-        Failed "failed",
-        /// Succeeded jobs, as a part of succeeded and failed ones.
-        SuccessRate "successRate",
-        /// What they were charged.
-        Credits "credits",
-        /// Half of the succeeded jobs took at most so many milliseconds.
-        LatencyP50 "latencyP50",
-        /// 95 of 100 of the succeeded jobs took at most so many milliseconds.
-        LatencyP95 "latencyP95",
-        /// Results, by when their page was fetched.
-        Results "results",
-        /// Results in which a value differs from their URL's result before.
-        Changed "changed",
-        /// The mean composite quality of results.
-        Quality "quality",
-        /// Requests that went out, by when they began.
-        Attempts "attempts",
-        /// Those of them that were taken for a robot's.
-        Blocked "blocked",
-        /// Bytes that came in.
-        Bytes "bytes",
-    }
-}
-
-impl Metric {
-    /// Whether a bucket in which nothing was counted has 0; a rate or a percentile of nothing there is not.
-    pub(super) fn is_sum(self) -> bool {
-        use Metric::{LatencyP50, LatencyP95, Quality, SuccessRate};
-        !matches!(self, SuccessRate | LatencyP50 | LatencyP95 | Quality)
-    }
-}
-
-base::words! {
-    /// By what domains are sorted.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub(super) enum DomainSort: ALL {
-        Jobs "jobs",
-        Failed "failed",
-        SuccessRate "successRate",
-        LatencyP95 "latencyP95",
-        Credits "credits",
-        Results "results",
-        Quality "quality",
-        Domain "domain",
-    }
-}
-
-base::words! {
-    /// Which end of a sorted list comes first.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub(super) enum SortOrder {
-        Asc "asc",
-        Desc "desc",
-    }
-}
-
-base::words! {
-    /// What credits are told apart by: time, as the ledger has them; or what ended jobs were charged, by whom or what for.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub(super) enum CreditsBy {
-        Day "day",
-        Week "week",
-        Month "month",
-        Provider "provider",
-        Domain "domain",
-    }
-}
-
-impl CreditsBy {
-    /// The length of a bucket, where they are told apart by time.
-    pub(super) fn interval(self) -> Option<Interval> {
-        match self {
-            CreditsBy::Day => Some(Interval::Day),
-            CreditsBy::Week => Some(Interval::Week),
-            CreditsBy::Month => Some(Interval::Month),
-            CreditsBy::Provider | CreditsBy::Domain => None,
-        }
-    }
-}
-
-base::words! {
-    /// What quality is told apart by; a domain's page types each have a row of their own.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    pub(super) enum QualityBy {
-        Domain "domain",
-        PageType "pageType",
-        Attribute "attribute",
-    }
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct OverviewQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    pub(super) to: Option<String>,
-    /// An IANA zone, in which dates are read; UTC unless given.
-    pub(super) timezone: Option<String>,
-    pub(super) domain: Option<String>,
-    pub(super) page_type: Option<PageType>,
-    /// Only jobs with this tag; results and attempts have none, and are null then.
-    pub(super) tag: Option<String>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TimeseriesQuery {
-    pub(super) metric: Metric,
-    /// How long a bucket is; a day unless given.
-    pub(super) interval: Option<Interval>,
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    pub(super) to: Option<String>,
-    /// An IANA zone, whose clocks and calendar the buckets follow; UTC unless given.
-    pub(super) timezone: Option<String>,
-    pub(super) domain: Option<String>,
-    pub(super) page_type: Option<PageType>,
-    /// Only jobs with this tag; for metrics of jobs.
-    pub(super) tag: Option<String>,
-    /// Jobs that ended with this provider's answer, or its attempts; not for metrics of results.
-    pub(super) provider_id: Option<ProviderId>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct ProvidersQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    pub(super) to: Option<String>,
-    /// An IANA zone, in which dates are read; UTC unless given.
-    pub(super) timezone: Option<String>,
-    pub(super) domain: Option<String>,
-    pub(super) page_type: Option<PageType>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct DomainsQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    pub(super) to: Option<String>,
-    /// An IANA zone, in which dates are read; UTC unless given.
-    pub(super) timezone: Option<String>,
-    pub(super) page_type: Option<PageType>,
-    /// Only jobs with this tag; results are counted whatever their jobs' tags.
-    pub(super) tag: Option<String>,
-    /// `jobs` unless given.
-    pub(super) sort: Option<DomainSort>,
-    /// `desc` unless given; what has no value comes last both ways.
-    pub(super) order: Option<SortOrder>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct CreditsQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    pub(super) to: Option<String>,
-    /// An IANA zone, whose calendar days, weeks and months are of; UTC unless given.
-    pub(super) timezone: Option<String>,
-    /// `day` unless given.
-    pub(super) group_by: Option<CreditsBy>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct QualityQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    pub(super) to: Option<String>,
-    /// An IANA zone, in which dates are read; UTC unless given.
-    pub(super) timezone: Option<String>,
-    pub(super) domain: Option<String>,
-    pub(super) page_type: Option<PageType>,
-    /// `domain` unless given.
-    pub(super) group_by: Option<QualityBy>,
-}
 
 /// The time that an answer is about.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -373,14 +179,14 @@ pub(super) struct PointView {
 pub(super) struct ProvidersView {
     pub(super) period: PeriodView,
     /// At most 200, who was asked most first.
-    pub(super) items: Vec<ProviderView>,
+    pub(super) items: Vec<ProviderFiguresView>,
     /// An upper bound on how old the tables are that this was computed from.
     pub(super) freshness_sec: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ProviderView {
+pub(super) struct ProviderFiguresView {
     provider_id: String,
     /// Null for one that is not connected any more.
     name: Option<String>,
@@ -410,14 +216,14 @@ pub(super) struct ProviderView {
     billed: u64,
 }
 
-impl From<&Map<String, Value>> for ProviderView {
-    fn from(row: &Map<String, Value>) -> ProviderView {
+impl From<&Map<String, Value>> for ProviderFiguresView {
+    fn from(row: &Map<String, Value>) -> ProviderFiguresView {
         let row = Row(row);
         let (attempts, succeeded, blocked) =
             (row.count("attempts"), row.count("succeeded"), row.count("blocked"));
         let (target_errors, jobs, credits) =
             (row.count("target_errors"), row.count("jobs"), row.count("credits"));
-        ProviderView {
+        ProviderFiguresView {
             provider_id: row.text("provider_id").unwrap_or_default(),
             name: row.text("name"),
             adapter: row.text("adapter"),
@@ -443,7 +249,7 @@ impl From<&Map<String, Value>> for ProviderView {
 #[serde(rename_all = "camelCase")]
 pub(super) struct DomainsView {
     pub(super) period: PeriodView,
-    pub(super) items: Vec<DomainView>,
+    pub(super) items: Vec<DomainFiguresView>,
     /// Hand it back as `cursor` for the next page, with the other parameters as they were; null on the last.
     pub(super) next_cursor: Option<String>,
     /// Domains of all pages.
@@ -454,7 +260,7 @@ pub(super) struct DomainsView {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct DomainView {
+pub(super) struct DomainFiguresView {
     domain: String,
     /// Jobs that were submitted in the period.
     jobs: u64,
@@ -472,10 +278,10 @@ pub(super) struct DomainView {
     quality: Option<f64>,
 }
 
-impl From<&Map<String, Value>> for DomainView {
-    fn from(row: &Map<String, Value>) -> DomainView {
+impl From<&Map<String, Value>> for DomainFiguresView {
+    fn from(row: &Map<String, Value>) -> DomainFiguresView {
         let row = Row(row);
-        DomainView {
+        DomainFiguresView {
             domain: row.text("domain").unwrap_or_default(),
             jobs: row.count("jobs"),
             succeeded: row.count("succeeded"),
@@ -569,20 +375,20 @@ impl From<&Map<String, Value>> for ChargeView {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct QualityView {
+pub(super) struct QualityFiguresView {
     pub(super) period: PeriodView,
     pub(super) group_by: QualityBy,
     /// By domain and page type, or page type: at most 200, those with the most results first. Empty for attributes.
-    pub(super) items: Vec<QualityItemView>,
+    pub(super) items: Vec<QualityRowView>,
     /// By page type and attribute: at most 500. Empty for anything else.
-    pub(super) attributes: Vec<CoverageView>,
+    pub(super) attributes: Vec<AttributeCoverageView>,
     /// An upper bound on how old the tables are that this was computed from.
     pub(super) freshness_sec: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct QualityItemView {
+pub(super) struct QualityRowView {
     /// Null where it is grouped by page types alone.
     domain: Option<String>,
     /// Null for pages of no known type.
@@ -598,10 +404,10 @@ pub(super) struct QualityItemView {
     changed: u64,
 }
 
-impl From<&Map<String, Value>> for QualityItemView {
-    fn from(row: &Map<String, Value>) -> QualityItemView {
+impl From<&Map<String, Value>> for QualityRowView {
+    fn from(row: &Map<String, Value>) -> QualityRowView {
         let row = Row(row);
-        QualityItemView {
+        QualityRowView {
             domain: row.text("domain"),
             page_type: row.text("page_type"),
             results: row.count("results"),
@@ -616,7 +422,7 @@ impl From<&Map<String, Value>> for QualityItemView {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CoverageView {
+pub(super) struct AttributeCoverageView {
     page_type: String,
     attribute: String,
     /// Results of the page type in the period that were read by a schema.
@@ -631,11 +437,11 @@ pub(super) struct CoverageView {
     changed: u64,
 }
 
-impl From<&Map<String, Value>> for CoverageView {
-    fn from(row: &Map<String, Value>) -> CoverageView {
+impl From<&Map<String, Value>> for AttributeCoverageView {
+    fn from(row: &Map<String, Value>) -> AttributeCoverageView {
         let row = Row(row);
         let (results, found) = (row.count("results"), row.count("found"));
-        CoverageView {
+        AttributeCoverageView {
             page_type: row.text("page_type").unwrap_or_default(),
             attribute: row.text("attribute").unwrap_or_default(),
             results,

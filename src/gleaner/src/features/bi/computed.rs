@@ -5,9 +5,8 @@
 //! statement of the console: it has no row, does not count against `bi.concurrency_per_org`, and keeps none of the
 //! organization's own out. For that an organization has one of them at a time, and a line of its own in front.
 
+use super::computation_line::{ComputationLine, busy};
 use super::service::Queries;
-use base::ids::OrgId;
-use base::line::{AcquireError, FairSemaphore, FairnessRules, OrganizationLimit};
 use base::{Code, Error, Result};
 use serde_json::{Map, Value};
 use server::on_own_task;
@@ -16,12 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::OrgStore;
 
-/// Computations of all organizations at once: the box's queue of statements says how many of them run.
-const AT_ONCE_MAX: usize = 256;
-/// Computations of one organization that wait for its one before.
-const OWN_WAITING_MAX: usize = 16;
-/// Computations of all that wait, beside one of each organization.
-const WAITING_MAX: usize = 1_024;
 /// How long a caller waits for an answer, its turns included.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
 
@@ -31,18 +24,6 @@ pub struct Computed {
     pub rows: Vec<Map<String, Value>>,
     /// An upper bound on how old the tables were that it read.
     pub freshness_sec: u64,
-}
-
-/// The lines in front of computations.
-pub(super) type ComputationLine = FairSemaphore<OrgId>;
-
-pub(super) fn computation_line() -> Arc<ComputationLine> {
-    FairSemaphore::new(FairnessRules {
-        places: AT_ONCE_MAX,
-        kept: 0,
-        kept_after: Duration::ZERO,
-        waiting_max: WAITING_MAX,
-    })
 }
 
 impl Queries {
@@ -56,13 +37,12 @@ impl Queries {
         rows_max: u64,
     ) -> Result<Computed> {
         let sql = with_parameters(statement, values).map_err(failed)?;
-        let limit = OrganizationLimit { running: 1, waiting: OWN_WAITING_MAX };
-        let ticket = self.computing.join(org.id(), Some(limit)).map_err(turned_away)?;
+        let ticket = self.computing.enter(org.id())?;
         let (queries, org) = (Arc::clone(self), org.clone());
         // Not in the handler: it would keep its turn of the box for as long as the handler waits for its own.
         on_own_task(async move {
             let work = async {
-                let _turn = ticket.turn().await.map_err(turned_away)?;
+                let _turn = ticket.turn().await.map_err(ComputationLine::refused)?;
                 queries.compute_now(&org, sql, rows_max).await
             };
             tokio::time::timeout(ANSWER_WAIT, work).await.unwrap_or_else(|_| Err(busy()))
@@ -109,18 +89,5 @@ fn failed(error: QueryError) -> Error {
         ),
         ErrorCode::TooManyQueries => busy(),
         _ => Error::internal("compute an answer by SQL", error),
-    }
-}
-
-fn busy() -> Error {
-    Error::unavailable("Statements of the SQL console keep the box busy; ask again.")
-}
-
-fn turned_away(why: AcquireError) -> Error {
-    match why {
-        AcquireError::OverLimit => Error::new(Code::RateLimited)
-            .message(format!("{OWN_WAITING_MAX} requests of this organization wait to be computed already."))
-            .header("retry-after", "1"),
-        AcquireError::Full | AcquireError::Closed => busy(),
     }
 }

@@ -5,6 +5,7 @@
 
 mod commands;
 mod compile;
+mod computation_line;
 mod computed;
 mod config;
 mod content;

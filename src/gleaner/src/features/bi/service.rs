@@ -4,7 +4,7 @@
 //! or not the caller waits. A statement that cannot be planned was never submitted: its row goes and the caller gets
 //! an error.
 
-use super::computed::{ComputationLine, computation_line};
+use super::computation_line::ComputationLine;
 use super::content::Runnable;
 use super::feed::SnapshotFeed;
 use super::quiesce::ended;
@@ -76,7 +76,7 @@ pub struct Queries {
     /// Statements of the console's own, which have a result for a moment and never a row.
     pub(super) own: Mutex<HashSet<QueryId>>,
     /// In front of statements that other slices have run.
-    pub(super) computing: Arc<ComputationLine>,
+    pub(super) computing: ComputationLine,
     /// Who knows where columns came late.
     pub(super) horizons: Vec<HorizonsOf>,
     /// Who knows which agents there are.
@@ -136,7 +136,7 @@ impl Queries {
             sampling: Mutex::default(),
             sample_turn: tokio::sync::Mutex::default(),
             own: Mutex::default(),
-            computing: computation_line(),
+            computing: ComputationLine::new(),
             horizons,
             agents,
         }
