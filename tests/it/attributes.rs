@@ -172,7 +172,10 @@ async fn attributes_are_checked_when_they_are_saved() {
         ("xpaths", json!([]), "xpaths: "),
         ("name", json!("a b"), "name: "),
         ("type", json!("date"), "type: "),
-        ("pageType", json!("shop"), "pageType: "),
+        ("pageType", json!("Shop"), "pageType: "),
+        ("pageType", json!("readings"), "pageType: `readings` is the name of another table"),
+        ("pageType", json!("select"), "pageType: `select` is a word of SQL"),
+        ("pageType", json!("latest_x"), "pageType: "),
         ("antiPatterns", json!(["("]), "antiPatterns[0]: "),
         ("validation", json!({ "min": 2, "max": 1 }), "validation.min: "),
     ] {

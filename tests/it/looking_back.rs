@@ -26,9 +26,26 @@ async fn shop() -> Web {
             Some(Answer::html(format!("<h1>Plane</h1><b>{}</b>{maker}{script}", 100 + visit)))
         }
         "/other" => Some(Answer::html("<h1>Chisel</h1><b>7</b>")),
+        "/story/old" => Some(story("costs 12 guilders, and is not sharp", "It was made in Ghent.")),
+        "/story/new" => Some(story("costs 14 guilders, and is sharp", "It was made in Bruges, they say.")),
+        "/same" => Some(Answer::html(format!("<p>{}</p>", "same ".repeat(200_000)))),
+        "/different" => Some(Answer::html((0..30).map(many_words).collect::<String>())),
+        "/shuffled" => Some(Answer::html((0..30).rev().map(many_words).collect::<String>())),
         _ => None,
     })
     .await
+}
+
+/// Prose of some words, of which two places differ.
+fn story(price: &str, maker: &str) -> Answer {
+    let middle = "There are many like it, but this one has been in use for a hundred years. ".repeat(8);
+    Answer::html(format!("<article><p>The plane {price}. {middle}</p><p>{maker}</p></article>"))
+}
+
+/// A paragraph of 4,000 words of which none stands anywhere else.
+fn many_words(paragraph: usize) -> String {
+    let words = (0..4_000).map(|word| format!("w{:x} ", (paragraph * 4_000 + word) * 7_919));
+    format!("<p>{}</p>", words.collect::<String>())
 }
 
 async fn appliance(web: &Web) -> Appliance {
@@ -215,5 +232,99 @@ async fn two_results_are_compared() {
     let path = format!("{RESULTS}/{}/diff", ids[0]);
     refused(&get(api, &path).await, 400, "Validation failed", "with: is missing");
     refused(&get(api, &format!("{path}?with=7")).await, 400, "Validation failed", "with: ");
+    at.stop().await;
+}
+
+/// The old and the new text that changes tell of, where nothing was left out.
+fn both_texts(diff: &Value) -> (String, String) {
+    let side = |without: &str| {
+        let all = diff["text"].as_array().unwrap().iter();
+        all.filter(|change| change["op"] != without).map(|change| text(change, "text")).collect()
+    };
+    (side("insert"), side("delete"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_words_of_two_pages_are_compared() {
+    let web = shop().await;
+    let at = appliance(&web).await;
+    let (member, stranger) = (at.member("ada").await, at.member("eve").await);
+    let api = &member.api;
+    let (old, new) = (visit(api, &web.url("/story/old")).await, visit(api, &web.url("/story/new")).await);
+    let path = format!("{RESULTS}/{old}/diff?with={new}");
+
+    let told = expect(get(api, &format!("{path}&context=3")).await, 200);
+    let change = |op: &str, text: &str, left: usize| json!({ "op": op, "text": text, "wordsLeftOut": left });
+    let expected = json!([
+        change("equal", "The plane costs ", 0),
+        change("delete", "12", 0),
+        change("insert", "14", 0),
+        change("equal", " guilders, and is ", 0),
+        change("delete", "not ", 0),
+        change("equal", "sharp. There are ", 127),
+        change("equal", "was made in ", 0),
+        change("delete", "Ghent", 0),
+        change("insert", "Bruges, they say", 0),
+        change("equal", ".\n", 0),
+    ]);
+    assert_eq!((&told["text"], &told["textNote"]), (&expected, &Value::Null));
+
+    // With as much around them as there is, the changes are both texts.
+    let whole = expect(get(api, &format!("{path}&context=100000")).await, 200);
+    let mut texts = Vec::new();
+    for id in [&old, &new] {
+        let read = expect(get(api, &format!("{RESULTS}/{id}/content?format=text")).await, 200);
+        texts.push(text(&read, "content").to_owned());
+    }
+    assert_eq!(both_texts(&whole), (texts[0].clone(), texts[1].clone()));
+    let itself = expect(get(api, &format!("{RESULTS}/{old}/diff?with={old}")).await, 200);
+    assert_eq!((itself["text"].as_array().unwrap().len(), &itself["text"][0]["op"]), (1, &json!("equal")));
+    for context in ["100001", "-1", "some"] {
+        refused(&get(api, &format!("{path}&context={context}")).await, 400, "Validation failed", "context: ");
+    }
+    // Nobody else's pages: not as the one, and not as the other.
+    let own = visit(&stranger.api, &web.url("/story/new")).await;
+    for (one, with) in [(&old, &new), (&own, &old), (&old, &own)] {
+        let reply = get(&stranger.api, &format!("{RESULTS}/{one}/diff?with={with}")).await;
+        refused(&reply, 404, "Result not found", "");
+    }
+    at.stop().await;
+}
+
+/// However little two pages have in common, an answer comes, is bounded, and others do not wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_texts_are_compared_within_bounds() {
+    let web = shop().await;
+    let at = appliance(&web).await;
+    let (busy, mine) = (at.member("busy").await, at.member("mine").await);
+    let mut ids = Vec::new();
+    for page in ["/same", "/different", "/shuffled"] {
+        ids.push(visit(&busy.api, &web.url(page)).await);
+    }
+    let own = visit(&mine.api, &web.url("/story/old")).await;
+    let pairs = [(0, 1), (1, 2), (2, 0), (1, 0)];
+    let theirs: Vec<_> = pairs
+        .map(|(one, other)| format!("{RESULTS}/{}/diff?with={}", ids[one], ids[other]))
+        .into_iter()
+        .map(|path| {
+            let api = busy.api.clone();
+            tokio::spawn(async move { get(&api, &path).await })
+        })
+        .collect();
+    let compared = expect(get(&mine.api, &format!("{RESULTS}/{own}/diff?with={own}")).await, 200);
+    assert_eq!(compared["textNote"], Value::Null);
+    for reply in theirs {
+        let told = expect(reply.await.unwrap(), 200);
+        assert!(
+            told["text"].as_array().unwrap().len() <= 5_010,
+            "{}",
+            told["text"].as_array().unwrap().len()
+        );
+        assert!(
+            told["textNote"].is_null() || text(&told, "textNote").contains("text"),
+            "{}",
+            told["textNote"]
+        );
+    }
     at.stop().await;
 }

@@ -6,6 +6,7 @@
 
 mod about;
 mod cut;
+pub mod diff;
 mod escape;
 mod grid;
 mod hints;

@@ -4,7 +4,7 @@ use base::Result;
 use base::clock::Timestamp;
 use sql::{Cell, ColumnKind, ColumnSpec, NewestOf, TableName, TableSpec};
 use std::sync::Arc;
-use store::OrgRead;
+use store::{OrgRead, SysRead};
 
 /// How the rows of one fed table look as tables of the SQL console.
 pub struct View {
@@ -15,6 +15,15 @@ pub struct View {
     /// The console rows of the row under `key` as it is now; none in a table means that it has none there (any more).
     /// Every table that the row could ever stand in is named, so that old rows are replaced.
     pub rows: fn(&OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>>,
+}
+
+/// A table of the SQL console that is the same for every organization: rows of the platform.
+pub struct SharedView {
+    pub table: fn() -> TableSpec,
+    /// A number, at least 1, that grows with every change of the rows.
+    pub version: fn(&SysRead<'_>) -> Result<u64>,
+    /// All rows as they are now, each under the same key each time. A row never goes.
+    pub rows: fn(&SysRead<'_>) -> Result<Vec<(sql::Key, Vec<Cell>)>>,
 }
 
 /// The rows of one console table that come from one stored row.
@@ -88,13 +97,18 @@ impl<R> ConsoleTable<R> {
         self.spec.as_ref().clone()
     }
 
+    /// The row that this one comes to.
+    pub fn row(&self, row: &R) -> Vec<Cell> {
+        self.cells.iter().map(|cell| cell(row)).collect()
+    }
+
     /// The rows that these come to.
     pub fn rows<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> ViewRows
     where
         R: 'r,
     {
-        let cells = |row: &R| self.cells.iter().map(|cell| cell(row)).collect();
-        ViewRows { table: Arc::clone(&self.spec), rows: rows.into_iter().map(cells).collect() }
+        let rows = rows.into_iter().map(|row| self.row(row)).collect();
+        ViewRows { table: Arc::clone(&self.spec), rows }
     }
 }
 

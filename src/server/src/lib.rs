@@ -38,6 +38,7 @@ mod services;
 mod settings;
 mod spec;
 pub mod task;
+pub mod turns;
 mod wire;
 
 pub use apart::{apart, apart_if, on_own_task};

@@ -47,7 +47,9 @@ pub use self::process::{
 };
 pub use self::protocol::{Cap, ColumnInfo, Outcome, PlanInfo};
 pub use self::snapshot::manifest::FORMAT as SNAPSHOT_FORMAT;
-pub use self::snapshot::{Applied, Changes, Key, Pin, SnapshotError, Snapshots, TableChange, TableStatus};
+pub use self::snapshot::{
+    Applied, Changes, Key, Pin, SHARED, SnapshotError, Snapshots, TableChange, TableStatus,
+};
 pub use self::spool::{ResultError, ResultFile};
 pub use self::structured::{Compiled, Horizon, Structured};
 pub use self::worker::selftest::{Attempt, SelfTest, SelfTestReport};

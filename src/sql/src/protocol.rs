@@ -37,6 +37,8 @@ pub(super) enum Request {
 pub(super) struct BindRequest {
     /// The organization's segments; none when it has no folder yet.
     pub(super) segments: Option<PathBuf>,
+    /// The segments of tables that are the same for every organization, if there are any.
+    pub(super) shared: Option<PathBuf>,
     /// The worker's own folder: what it spills, and results until the server takes them.
     pub(super) home: PathBuf,
     /// The memory pool of a statement.

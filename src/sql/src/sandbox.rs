@@ -2,7 +2,7 @@
 //!
 //! A statement is planned and run by a large library that was not written to hold an attacker. So its process is made
 //! small first: limits on memory, file size and open files; Landlock, so that the kernel opens only this
-//! organization's segments (to read) and the worker's own folder (to write), no TCP port and no foreign socket or
+//! organization's segments and those that all share (to read) and the worker's own folder (to write), no TCP port and no foreign socket or
 //! signal; no capabilities, also where the box runs as root; a list of system calls (seccomp) outside which there are none: no sockets, no other programs, no new
 //! processes, no tracing, no memory that is writable and then run. Whoever breaks out of SQL stands in that.
 //!
@@ -111,8 +111,8 @@ pub fn support() -> SandboxSupport {
 /// The walls of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Confinement<'a> {
-    /// The organization's segments; none when it has no folder yet.
-    pub(super) read: Option<&'a Path>,
+    /// The organization's segments, and those that all organizations share; none where there is no folder yet.
+    pub(super) read: [Option<&'a Path>; 2],
     /// The worker's own folder.
     pub(super) write: &'a Path,
     /// What the process may allocate. File mappings do not count.
@@ -160,7 +160,7 @@ fn drop_capabilities(confinement: &Confinement<'_>) -> io::Result<()> {
     caps::clear(None, CapSet::Inheritable).map_err(failed)?;
     let mut kept = held(CapSet::Permitted)?;
     let is_needed =
-        !is_reached_by_owner(confinement.write) || !confinement.read.is_none_or(is_reached_by_owner);
+        !confinement.read.into_iter().flatten().chain([confinement.write]).all(is_reached_by_owner);
     kept.retain(|capability| is_needed && *capability == Capability::CAP_DAC_OVERRIDE);
     for set in [CapSet::Effective, CapSet::Permitted] {
         caps::set(None, set, &kept).map_err(failed)?;
@@ -202,7 +202,7 @@ fn lock_files(confinement: &Confinement<'_>) -> Result<Holds, Box<dyn std::error
         .scope(Scope::from_all(LANDLOCK_NEWEST))?
         .create()?
         .add_rule(PathBeneath::new(PathFd::new(confinement.write)?, writing))?;
-    if let Some(folder) = confinement.read {
+    for folder in confinement.read.into_iter().flatten() {
         ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(folder)?, reading))?;
     }
     Ok(match ruleset.restrict_self()?.ruleset {

@@ -90,7 +90,7 @@ impl World for Random {
     }
 
     fn job(&self) -> (&str, [u8; 16], &[String], Option<&str>, bool, bool) {
-        let page_type = self.page_type.map(PageType::name);
+        let page_type = self.page_type.as_ref().map(PageType::name);
         (&self.url, self.job, &self.tags, page_type, self.render, self.premium)
     }
 }

@@ -92,6 +92,9 @@ pub async fn fill(client: &Client, web: &str, marker: &str) {
         assert_eq!(job["status"], "succeeded", "{job}");
     }
     expect(post(client, "/api/v1/api-keys", &json!({ "name": format!("key of {marker}") })).await, 201);
+    // A page type of its own is a table of its own.
+    let own = json!({ "name": "head", "xpaths": ["//h1"], "type": "text", "pageType": marker });
+    expect(post(client, "/api/v1/extraction/attributes/a.example", &own).await, 201);
     let guest = json!({ "email": format!("guest-{marker}@example.com"), "role": "viewer" });
     expect(post(client, INVITES, &guest).await, 201);
     eventually("the results are found", Duration::from_secs(20), || async {

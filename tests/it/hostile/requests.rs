@@ -224,6 +224,8 @@ fn bad_for(name: &str, schema: &Value) -> Vec<String> {
             "2026-01-01T00:00:00+99:00",
         ],
         (_, Some("string"), Some("uuid")) => &["x", "0", "null", "' OR 1=1", "\u{0}", "*"],
+        // Also a name that an organization could have given one of its own.
+        ("pageType", ..) => &["x", "PRODUCT", "null", "0", "\u{0}", "a,b", "real_estate"],
         (_, Some("string"), _) if schema.get("enum").is_some() => {
             &["x", "PRODUCT", "null", "0", "\u{0}", "a,b"]
         }
@@ -375,6 +377,7 @@ fn narrowed(operation: &Operation, id: &str, schemas: &Schemas<'_>) -> Vec<Strin
             ("from", _) => vec!["2024-02-03T04:05:06Z".to_owned()],
             ("timezone", _) => vec!["Europe/Berlin".to_owned()],
             ("sort", Some(names)) if names.contains(&json!("relevance")) => vec!["relevance&q=a".to_owned()],
+            ("pageType", _) => ["product", "bestseller"].map(str::to_owned).to_vec(),
             (_, Some(names)) => [names.first(), names.last()]
                 .into_iter()
                 .flatten()

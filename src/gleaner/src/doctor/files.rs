@@ -74,7 +74,7 @@ pub(super) fn snapshots(config: &Config) -> Result<Part> {
     let (mut organizations, mut files, mut findings) = (0, 0, Findings::default());
     for entry in entries(&config.storage.data_dir.join("snapshots"))? {
         let Ok(org) = entry.file_name().to_string_lossy().parse::<OrgId>() else { continue };
-        organizations += 1;
+        organizations += usize::from(org.0 != sql::SHARED);
         match Snapshots::inspect(&entry.path()) {
             Ok(count) => files += count,
             Err(error) => findings.add(format!("SQL tables of organization {org}: {error} ({MADE_ANEW})")),

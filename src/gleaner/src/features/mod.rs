@@ -32,7 +32,7 @@ pub mod workflows;
 
 use crate::config::{Config, SectionSpec};
 pub use crate::console::{
-    NAMED_BY_METADATA, View, ViewRows, column, console_table, seen_by_agents, table_name,
+    NAMED_BY_METADATA, SharedView, View, ViewRows, column, console_table, seen_by_agents, table_name,
 };
 use base::Result;
 use base::clock::Timestamp;
@@ -42,7 +42,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use server::task::{TaskContext, TaskSpec};
 use server::{Anonymous, Download, Mount, Need, Route, Services};
-use sql::Horizon;
+use sql::{Horizon, TableSpec};
 use store::{AnyTable, OrgRead, SysRead, SysWrite};
 use wiring::commands::Commands;
 use wiring::{Close, ConsumerSpec, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
@@ -74,6 +74,10 @@ pub struct Feature {
     pub needs: &'static [Need],
     /// What the SQL console sees of this slice's rows.
     pub views: &'static [View],
+    /// Tables of the SQL console that are the same for every organization.
+    pub shared_views: &'static [SharedView],
+    /// Tables of the SQL console that an organization's own rows brought and nobody else has.
+    pub own_table: Option<OwnTable>,
     /// What this slice holds on a person.
     pub personal: &'static [Personal],
     /// What this slice keeps of an organization outside of the store, or does for it.
@@ -104,6 +108,9 @@ pub struct Feature {
     pub close: Option<Close>,
 }
 
+/// The description of a table that an organization's own rows brought, completed; none when it is not there (any more).
+pub type OwnTable = fn(&OrgRead<'_>, TableSpec) -> Result<Option<TableSpec>>;
+
 /// The horizons of the console table of this name, as the organization's rows tell.
 pub type HorizonsOf = fn(&OrgRead<'_>, table: &str) -> Result<Vec<Horizon>>;
 
@@ -126,6 +133,8 @@ impl Feature {
         tasks: &[],
         needs: &[],
         views: &[],
+        shared_views: &[],
+        own_table: None,
         personal: &[],
         holdings: &[],
         links: &[],

@@ -106,19 +106,29 @@ impl Drop for ScratchFolder {
 pub(super) struct Binding {
     pub(super) organization: Uuid,
     folder: Option<(u64, u64)>,
+    /// The folder of what is the same for every organization.
+    shared: Option<(u64, u64)>,
 }
 
 impl Binding {
     /// Of an organization with the folder that it has now.
-    pub(super) fn of(organization: Uuid, folder: &Path) -> Self {
+    pub(super) fn of(organization: Uuid, folder: &Path, shared: &Path) -> Self {
         use std::os::unix::fs::MetadataExt;
-        let found = fs::metadata(folder).ok();
-        Self { organization, folder: found.map(|metadata| (metadata.dev(), metadata.ino())) }
+        let found = |folder: &Path| {
+            let metadata = fs::metadata(folder).ok();
+            metadata.map(|metadata| (metadata.dev(), metadata.ino()))
+        };
+        Self { organization, folder: found(folder), shared: found(shared) }
     }
 
     /// Whether the organization had a folder.
     pub(super) fn has_folder(&self) -> bool {
         self.folder.is_some()
+    }
+
+    /// Whether there is anything that all organizations share.
+    pub(super) fn has_shared(&self) -> bool {
+        self.shared.is_some()
     }
 }
 
@@ -211,7 +221,11 @@ impl WorkerProcess {
     /// What of a snapshot's tables it has to be told: nothing when it was told the same for the statement before.
     pub(super) fn tell(&mut self, pin: &Pin) -> Option<Vec<TableSource>> {
         // The weak one lets go of the snapshot's files, and yet no other snapshot can have its place.
-        let told = KnownTables { snapshot: Arc::downgrade(&pin.snapshot), tables: Arc::clone(&pin.tables) };
+        let told = KnownTables {
+            snapshot: Arc::downgrade(&pin.snapshot),
+            shared: Arc::downgrade(&pin.shared),
+            tables: Arc::clone(&pin.tables),
+        };
         if self.known.as_ref().is_some_and(|known| known.is(&told)) {
             return None;
         }
@@ -280,12 +294,15 @@ impl WorkerProcess {
 #[derive(Debug)]
 struct KnownTables {
     snapshot: Weak<Snapshot>,
+    shared: Weak<Snapshot>,
     tables: Arc<Vec<Arc<TableSpec>>>,
 }
 
 impl KnownTables {
     fn is(&self, other: &KnownTables) -> bool {
-        self.snapshot.ptr_eq(&other.snapshot) && self.tables == other.tables
+        self.snapshot.ptr_eq(&other.snapshot)
+            && self.shared.ptr_eq(&other.shared)
+            && self.tables == other.tables
     }
 }
 

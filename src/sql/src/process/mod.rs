@@ -50,6 +50,7 @@ use super::protocol::{BindRequest, DeletionsSource, Outcome, PlanInfo, SegmentSo
 use super::sandbox::{self, SandboxSupport};
 use super::snapshot::Pin;
 use super::snapshot::manifest::SegmentEntry;
+use super::snapshot::segments_of;
 use base::line::{FairSemaphore, FairnessRules, OrganizationLimit};
 use disk::{make_folder, make_scratch, open_folder};
 
@@ -357,7 +358,7 @@ impl Workers {
         loop {
             let mut off = switches.clone();
             let (worker, has_rested) = tokio::select! {
-                worker = self.worker(organization, &pin.folder, &lease) => worker?,
+                worker = self.worker(&pin, &lease) => worker?,
                 error = switched_off(&mut off, organization, fingerprint) => return Err(error),
                 () = tokio::time::sleep_until(deadline) => {
                     return Err(QueryError::timed_out(self.settings.query_timeout));
@@ -388,13 +389,8 @@ impl Workers {
     }
 
     /// A worker that belongs to the organization, charged with what the statement holds, and whether it has rested.
-    async fn worker(
-        &self,
-        organization: Uuid,
-        folder: &Path,
-        lease: &ResourceLease,
-    ) -> Result<(WorkerProcess, bool), QueryError> {
-        let binding = Binding::of(organization, folder);
+    async fn worker(&self, pin: &Pin, lease: &ResourceLease) -> Result<(WorkerProcess, bool), QueryError> {
+        let binding = Binding::of(pin.organization, &pin.folder, &pin.shared_folder);
         // Those that wait may all have died meanwhile; when more than those die, something is wrong with every one.
         for tries_left in (0..=self.idle.waiting_max()).rev() {
             let (mut worker, is_new) = self.idle.take(binding).await?;
@@ -402,7 +398,7 @@ impl Workers {
             if worker.bound.is_some() {
                 return Ok((worker, true));
             }
-            let error = match self.bound(&mut worker, binding, folder).await {
+            let error = match self.bound(&mut worker, binding, pin).await {
                 Ok(sandbox) => {
                     self.check_sandbox(sandbox)?;
                     return Ok((worker, false));
@@ -425,10 +421,11 @@ impl Workers {
         &self,
         worker: &mut WorkerProcess,
         binding: Binding,
-        folder: &Path,
+        pin: &Pin,
     ) -> io::Result<SandboxSupport> {
         let request = BindRequest {
-            segments: binding.has_folder().then(|| folder.to_owned()),
+            segments: binding.has_folder().then(|| pin.folder.clone()),
+            shared: binding.has_shared().then(|| pin.shared_folder.clone()),
             home: worker.home().to_owned(),
             memory_bytes: self.settings.memory_bytes,
             data_bytes_max: self.settings.data_bytes_max(),
@@ -521,7 +518,7 @@ pub(super) fn sources(pin: &Pin) -> Vec<TableSource> {
     };
     let table = |spec: &Arc<super::catalog::TableSpec>| {
         let mut entries: Vec<&SegmentEntry> =
-            pin.snapshot.tables.get(spec.name.as_str()).into_iter().flatten().collect();
+            segments_of(&pin.snapshot, &pin.shared, spec.name.as_str()).iter().collect();
         entries.sort_by_key(|entry| entry.max_key);
         TableSource { spec: spec.as_ref().clone(), segments: entries.into_iter().map(segment).collect() }
     };

@@ -92,6 +92,10 @@ impl<E: Into<SegmentError>> From<E> for SnapshotError {
     }
 }
 
+/// Under what stands, among organizations, the snapshot of tables that are the same for all of them. Every statement reads
+/// it beside its organization's own. No organization has this id.
+pub const SHARED: Uuid = Uuid::max();
+
 /// All organizations' snapshots.
 #[derive(Debug)]
 pub struct Snapshots {
@@ -122,6 +126,9 @@ pub struct Pin {
     /// Where its files lie.
     pub(super) folder: PathBuf,
     pub(super) snapshot: Arc<Snapshot>,
+    /// Where the files of the tables lie that are the same for every organization, and what they are.
+    pub(super) shared_folder: PathBuf,
+    pub(super) shared: Arc<Snapshot>,
     pub(super) tables: Arc<Vec<Arc<TableSpec>>>,
     /// Only what belongs to this agent is seen.
     pub(super) agent: Option<Uuid>,
@@ -259,7 +266,10 @@ impl Snapshots {
     pub fn pin(&self, organization: Uuid, tables: Vec<Arc<TableSpec>>) -> Result<Pin, SnapshotError> {
         let state = self.organization(organization)?;
         let (folder, snapshot) = (state.folder.clone(), state.current.load_full());
-        Ok(Pin { organization, folder, snapshot, tables: Arc::new(tables), agent: None })
+        let state = self.organization(SHARED)?;
+        let (shared_folder, shared) = (state.folder.clone(), state.current.load_full());
+        let tables = Arc::new(tables);
+        Ok(Pin { organization, folder, snapshot, shared_folder, shared, tables, agent: None })
     }
 
     /// The state of each of `tables` for this organization.
@@ -269,8 +279,9 @@ impl Snapshots {
         tables: &[Arc<TableSpec>],
     ) -> Result<Vec<TableStatus>, SnapshotError> {
         let snapshot = self.organization(organization)?.current.load_full();
+        let shared = self.organization(SHARED)?.current.load_full();
         let status = |spec: &Arc<TableSpec>| {
-            let segments = snapshot.tables.get(spec.name.as_str()).map_or(&[][..], Vec::as_slice);
+            let segments = segments_of(&snapshot, &shared, spec.name.as_str());
             TableStatus {
                 spec: Arc::clone(spec),
                 row_count: segments.iter().map(|segment| segment.live_rows() as u64).sum(),
@@ -365,6 +376,11 @@ impl Snapshots {
         organizations.insert(id, Arc::clone(&state));
         Ok(state)
     }
+}
+
+/// The segments of a table: of those that all organizations share, or the organization's own.
+pub(super) fn segments_of<'s>(own: &'s Snapshot, shared: &'s Snapshot, table: &str) -> &'s [SegmentEntry] {
+    shared.tables.get(table).or_else(|| own.tables.get(table)).map_or(&[][..], Vec::as_slice)
 }
 
 impl Organization {

@@ -85,7 +85,7 @@ pub fn worker_main() -> ExitCode {
     let mut input = io::stdin().lock();
     let Ok(Some(Request::Bind(bound))) = protocol::read(&mut input) else { return ExitCode::SUCCESS };
     let confinement = Confinement {
-        read: bound.segments.as_deref(),
+        read: [bound.segments.as_deref(), bound.shared.as_deref()],
         write: &bound.home,
         data_bytes_max: bound.data_bytes_max,
         file_bytes_max: bound.spill_bytes_max.max(bound.result_bytes_max + RESULT_SLACK_BYTES),

@@ -81,7 +81,7 @@ fn test(order: &SelfTest) -> io::Result<SelfTestReport> {
     let text = |result: io::Result<()>| result.err().map(|error| error.to_string());
     let before: Vec<_> = tries.iter().map(|(.., attempt)| text(attempt())).collect();
     let confinement = Confinement {
-        read: Some(&order.read),
+        read: [Some(&order.read), None],
         write: &order.write,
         data_bytes_max: 512 << 20,
         file_bytes_max: 1 << 20,

@@ -11,7 +11,9 @@ mod wire;
 
 use super::Feature;
 use super::bi::{Computed, Queries};
+use super::urls;
 use base::page::{PageRequest, decode_cursor, encode_cursor};
+use base::terms::PageType;
 use base::web::Domain;
 use base::{Code, Error, Result};
 use parameters::{
@@ -42,7 +44,7 @@ const DOMAINS: &str = "analytics_domains";
 
 pub static FEATURE: Feature = Feature {
     name: "analytics",
-    uses: &["bi"],
+    uses: &["bi", "urls"],
     routes: &[
         Route::get("/api/v1/analytics/overview", "getAnalyticsOverview", &Handler::new(overview))
             .about("What a period comes to (jobs, results, credits, latency), beside the one before.")
@@ -90,6 +92,12 @@ fn domain(text: Option<String>) -> Result<Option<String>> {
     Ok(bounded("domain", text)?.map(Domain::of_filter))
 }
 
+/// A page type that nobody has heard of is a mistake and no filter.
+fn page_type(org: &OrgContext, named: Option<PageType>) -> Result<Option<PageType>> {
+    org.read(|tx| urls::check_page_type(tx, "pageType", named))?;
+    Ok(named)
+}
+
 /// Has a statement run.
 async fn compute(org: &OrgContext, statement: &str, values: &Values) -> Result<Computed> {
     org.service::<Queries>().compute(org.store(), statement, &values.0, STATEMENT_ROWS_MAX).await
@@ -99,7 +107,7 @@ async fn overview(org: Org<AnalyticsRead>, Query(asked): Query<OverviewQuery>) -
     let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
     let filter = Filter {
         domain: domain(asked.domain)?,
-        page_type: asked.page_type,
+        page_type: page_type(&org, asked.page_type)?,
         tag: bounded("tag", asked.tag)?,
         provider_id: None,
     };
@@ -129,7 +137,7 @@ async fn timeseries(
     let (metric, interval) = (asked.metric.unwrap_or(Metric::Jobs), asked.interval.unwrap_or(Interval::Day));
     let filter = Filter {
         domain: domain(asked.domain)?,
-        page_type: asked.page_type,
+        page_type: page_type(&org, asked.page_type)?,
         tag: bounded("tag", asked.tag)?,
         provider_id: asked.provider_id,
     };
@@ -155,7 +163,11 @@ async fn providers(
     Query(asked): Query<ProvidersQuery>,
 ) -> Result<Body<ProvidersView>> {
     let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
-    let filter = Filter { domain: domain(asked.domain)?, page_type: asked.page_type, ..Filter::default() };
+    let filter = Filter {
+        domain: domain(asked.domain)?,
+        page_type: page_type(&org, asked.page_type)?,
+        ..Filter::default()
+    };
     let mut values = Values::default();
     let statement = statements::providers(&mut values, &period, &filter, ROWS_MAX);
     let computed = compute(&org, &statement, &values).await?;
@@ -183,7 +195,11 @@ async fn domains(
 ) -> Result<Body<DomainsView>> {
     let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
     let (offset, period) = place(&page, period)?;
-    let filter = Filter { page_type: asked.page_type, tag: bounded("tag", asked.tag)?, ..Filter::default() };
+    let filter = Filter {
+        page_type: page_type(&org, asked.page_type)?,
+        tag: bounded("tag", asked.tag)?,
+        ..Filter::default()
+    };
     let order = (asked.sort.unwrap_or(DomainSort::Jobs), asked.order.unwrap_or(SortOrder::Desc));
     let mut values = Values::default();
     let statement = statements::domains(&mut values, &period, &filter, order, (offset, page.limit));
@@ -241,7 +257,11 @@ async fn quality(
     Query(asked): Query<QualityQuery>,
 ) -> Result<Body<QualityFiguresView>> {
     let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
-    let filter = Filter { domain: domain(asked.domain)?, page_type: asked.page_type, ..Filter::default() };
+    let filter = Filter {
+        domain: domain(asked.domain)?,
+        page_type: page_type(&org, asked.page_type)?,
+        ..Filter::default()
+    };
     let group_by = asked.group_by.unwrap_or(QualityBy::Domain);
     let mut values = Values::default();
     let statement = match group_by {

@@ -84,6 +84,9 @@ pub static MOUNT: Mount = Mount {
 
 static ERRORS_PAGE: WebPage = WebPage::about_errors("bi", include_str!("../../../../../data/errors/bi.md"));
 
+/// How soon the tables are up to date that are the same for every organization.
+const SHARE_EVERY: Duration = Duration::from_secs(1);
+
 pub static FEATURE: Feature = Feature {
     name: "bi",
     uses: &["auth", "raw"],
@@ -191,6 +194,7 @@ pub static FEATURE: Feature = Feature {
     pages: &[Route::get("/docs/errors/bi", "biErrorsPage", &ERRORS_PAGE)],
     mount: Some(&MOUNT),
     tasks: &[
+        TaskSpec::new("bi.share", SHARE_EVERY, task::share),
         TaskSpec::new("bi.merge", Duration::from_secs(1), task::merge).stage(Stage::Derive),
         TaskSpec::new(exports::TASK, Duration::from_secs(60), exports::make).tried_again_within(FEED_PAUSE_MAX),
         TaskSpec::new("bi.tidy", Duration::from_secs(3_600), task::tidy),

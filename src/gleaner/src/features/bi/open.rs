@@ -40,7 +40,10 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         let snapshots =
             Snapshots::open(wiring.data(SNAPSHOTS)).map_err(|e| Error::internal("open the snapshots", e))?;
         let freshness = Duration::from_millis(config.section::<BiConfig>().freshness_ms);
-        let feed = SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?.fresh_within(freshness);
+        let shared = ALL.iter().flat_map(|feature| feature.shared_views).collect();
+        let feed = SnapshotFeed::new(system.clone(), Arc::new(snapshots), views, shared)?;
+        let own_tables = ALL.iter().find_map(|feature| feature.own_table);
+        let feed = feed.with_own_tables(own_tables).fresh_within(freshness);
         let feed = wiring.hang::<SnapshotFeed>(feed);
         let workers = Workers::new(worker_settings(config, wiring.exe))
             .map_err(|e| Error::internal("prepare SQL workers", e))?;

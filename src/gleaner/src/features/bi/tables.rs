@@ -6,7 +6,7 @@
 //! one table the one with the higher version counts.
 
 use super::rows::CATALOG;
-use crate::features::View;
+use crate::features::{OwnTable, SharedView, View};
 use base::Result;
 use sql::{TableName, TableSpec};
 use std::collections::BTreeMap;
@@ -20,21 +20,29 @@ const BROUGHT_TABLES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct Tables {
     shared: BTreeMap<TableName, Arc<TableSpec>>,
+    own_table: Option<OwnTable>,
 }
 
 impl Tables {
-    pub(super) fn new(views: &[&'static View]) -> Tables {
+    pub(super) fn new(views: &[&'static View], everybodys: &[&'static SharedView]) -> Tables {
         let mut shared: BTreeMap<TableName, Arc<TableSpec>> = BTreeMap::new();
         // A table whose newest rows are kept brings the table that keeps them.
         let with_newest = |spec: TableSpec| [spec.newest_table(), Some(spec)].into_iter().flatten();
-        for spec in views.iter().flat_map(|view| (view.tables)()).flat_map(with_newest) {
+        let of_views = views.iter().flat_map(|view| (view.tables)());
+        let of_everybody = everybodys.iter().map(|view| (view.table)());
+        for spec in of_views.chain(of_everybody).flat_map(with_newest) {
             let newer =
                 shared.get(&spec.name).is_none_or(|known| known.catalog_version < spec.catalog_version);
             if newer {
                 shared.insert(spec.name.clone(), Arc::new(spec));
             }
         }
-        Tables { shared }
+        Tables { shared, own_table: None }
+    }
+
+    /// The same, with what says of tables that only one organization has.
+    pub(super) fn with_own(self, own_table: Option<OwnTable>) -> Tables {
+        Tables { own_table, ..self }
     }
 
     /// The version of a table that everybody has; 0 for any other.
@@ -50,10 +58,17 @@ impl Tables {
             if row.version > self.shared_version(&name) {
                 let mut spec = row.spec(name.clone());
                 // Which table keeps its newest rows is the release's to say, and what of it an agent sees; the former has the
-                // same columns.
+                // same columns. Of a table that not everybody has its slice says so, and whether it is there.
                 if let Some(shared) = self.shared.get(&name) {
                     spec.newest = shared.newest.clone();
                     spec.agent_rows = shared.agent_rows.clone();
+                } else {
+                    let known = match self.own_table {
+                        Some(complete) => complete(tx, spec)?,
+                        None => Some(spec),
+                    };
+                    let Some(known) = known else { continue };
+                    spec = known;
                 }
                 if let Some(kept) = spec.newest_table() {
                     tables.insert(kept.name.clone(), Arc::new(kept));

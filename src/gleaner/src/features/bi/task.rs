@@ -40,6 +40,15 @@ pub(super) fn merge(context: TaskContext) -> BoxFuture<'static, Result<()>> {
     })
 }
 
+/// Brings the tables up to date that are the same for every organization.
+pub(super) fn share(context: TaskContext) -> BoxFuture<'static, Result<()>> {
+    Box::pin(async move {
+        let feed = Arc::clone(&context.service::<Queries>().feed);
+        let refreshed = tokio::task::spawn_blocking(move || feed.refresh_shared()).await;
+        refreshed.map_err(|e| Error::internal("refresh the shared tables", e))?.map(drop)
+    })
+}
+
 /// Ends statements that nobody carries any more, and removes what is too old or nobody's. One thing that fails does not
 /// keep the others.
 pub(super) fn tidy(context: TaskContext) -> BoxFuture<'static, Result<()>> {

@@ -15,6 +15,7 @@ use super::rows::{RESULTS, RESULTS_BY_ID, RESULTS_BY_URL, ResultV4, SchemaPair, 
 use super::service::{COMPLETENESS_MIN, Extractor, Reading, changed, read_again, read_stored};
 use super::site::{Site, has_page, place_of_result, results_of_site};
 use super::turns::ReadingTurns;
+use crate::features::urls::check_page_type;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec::Record;
@@ -191,6 +192,7 @@ pub(super) async fn backfill(
     let limit = rows_of(&asked)?;
     let extractor = org.service::<Extractor>();
     let page_type = asked.page_type;
+    org.read(|tx| check_page_type(tx, "pageType", Some(page_type)))?;
     let current = extractor.schemas().of_type(org.store(), &site.host, &site.domain, page_type)?;
     let current = current.ok_or_else(|| Error::not_found("Schema"))?;
     let mut run = Run { org: &org, extractor, site, page_type, summary: BackfillSummary::default() };
@@ -443,7 +445,7 @@ fn update(tx: &OrgWrite<'_>, read: ReadRow) -> Result<Option<usize>> {
     row.changed = earlier.map(|earlier| changed(&earlier, &row)).unwrap_or_default();
     if let Some(page_type) = row.page_type {
         let grown = columns::grow(tx, page_type, &row.domain, &attributes);
-        readable("a list of columns", columns::table_of(page_type), grown)?;
+        readable("a list of columns", page_type, grown)?;
     }
     tx.put(&RESULTS, &row.job, &row)?;
     // What the next visit changed is told against this row.
@@ -482,16 +484,14 @@ fn advance(
     };
     // Rows of the domain that this walk has not seen may lack a column as well: those of its other hosts, and those of another
     // page type in the same table.
-    let sees_all = site.host == site.domain
-        && PageType::ALL
-            .iter()
-            .filter(|other| columns::table_of(**other) == columns::table_of(page_type))
-            .count()
-            == 1;
+    let shares_table = |other: &&PageType| {
+        **other != page_type && columns::table_of(**other) == columns::table_of(page_type)
+    };
+    let sees_all = site.host == site.domain && !PageType::ALL.iter().any(|other| shares_table(&other));
     if sees_all && !has_failed && (is_end || walk.reached.is_some()) {
         let until = if is_end { None } else { walk.reached };
         let table = columns::table_of(page_type);
-        moved |= columns::move_horizon(tx, table, &site.domain, &walk.current.attributes, until)?;
+        moved |= columns::move_horizon(tx, &table, &site.domain, &walk.current.attributes, until)?;
     }
     Ok(moved)
 }

@@ -13,11 +13,13 @@ use super::rows::{
     ResultV4, TypedColumnV2,
 };
 use crate::console::{Column, optional_int, optional_text, text, time};
+use crate::features::urls::own_page_types;
 use base::Result;
 use base::clock::Timestamp;
 use base::terms::PageType;
 use page::extract::{Attribute, AttributeType};
 use sql::{Cell, ColumnKind, Horizon};
+use std::borrow::Cow;
 use std::sync::LazyLock;
 use store::{OrgRead, OrgWrite};
 
@@ -87,19 +89,21 @@ fn column_kind(kind: AttributeType) -> ColumnKindV1 {
     }
 }
 
-/// The table in which results of a page type stand. A bestseller list is a list of products.
-pub fn table_of(page_type: PageType) -> &'static str {
-    match page_type {
+/// The table in which results of a page type stand. A bestseller list is a list of products; an organization's own page type
+/// has the table of its name.
+pub fn table_of(page_type: PageType) -> Cow<'static, str> {
+    Cow::Borrowed(match page_type {
         PageType::Product => "products",
         PageType::ProductList | PageType::Bestseller => "product_lists",
         PageType::Serp => "serps",
         PageType::Article => "articles",
         PageType::JobPosting => "job_postings",
-    }
+        PageType::Own(own) => return Cow::Owned(own.name().to_owned()),
+    })
 }
 
-/// The console's tables with typed columns: those of all page types, each once.
-pub fn typed_tables() -> Vec<&'static str> {
+/// The console's tables with typed columns that every organization has: those of all page types, each once.
+pub fn typed_tables() -> Vec<Cow<'static, str>> {
     let mut tables = Vec::new();
     for table in PageType::ALL.iter().map(|page_type| table_of(*page_type)) {
         if !tables.contains(&table) {
@@ -109,6 +113,12 @@ pub fn typed_tables() -> Vec<&'static str> {
     tables
 }
 
+/// The same, and those of the organization's own page types that there are or were.
+pub fn all_typed_tables(tx: &OrgRead<'_>) -> Result<Vec<Cow<'static, str>>> {
+    let own = own_page_types(tx)?.into_iter().map(Cow::Owned);
+    Ok(typed_tables().into_iter().chain(own).collect())
+}
+
 /// Gives every attribute a column in the table of `page_type`, adding those that are new, for a reading of `domain`.
 pub fn grow(
     tx: &OrgWrite<'_>,
@@ -116,8 +126,9 @@ pub fn grow(
     domain: &str,
     attributes: &[TypedAttribute],
 ) -> Result<()> {
-    let (columns, places) = place_all(tx, table_of(page_type), attributes)?;
-    let place = DomainTable { table: table_of(page_type).to_owned(), domain: domain.to_owned() };
+    let table = table_of(page_type).into_owned();
+    let (columns, places) = place_all(tx, &table, attributes)?;
+    let place = DomainTable { table, domain: domain.to_owned() };
     note_late(tx, &columns, place, &places)
 }
 

@@ -1,5 +1,6 @@
 //! What pages said one after the other: the history of a URL, and the difference of two results.
 
+use super::compare_text::{CONTEXT_WORDS, CONTEXT_WORDS_MAX, TextChange, compare_texts};
 use super::history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
 use super::rows::{RESULTS, RESULTS_BY_ID, ResultV4};
 use super::service::changed;
@@ -103,14 +104,21 @@ fn entries(tx: &OrgRead<'_>, url: &str, page: &PageRequest) -> Result<Page<Histo
 pub(super) struct DiffFilter {
     /// The result to compare with.
     with: Option<ResultId>,
+    /// Words of an equal text that are shown at each change, 0 to 100,000; 20 unless given.
+    context: Option<usize>,
 }
 
 /// How one result differs from another.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 #[schemars(rename = "ResultDiff")]
 pub(super) struct DiffView {
     /// From the values of the result in the path to those of `with`.
     attributes: Vec<ChangedValue>,
+    /// From the main text of its page to that of the other one, by words.
+    text: Vec<TextChange>,
+    /// Why there is no text, or what of it is not told; null where `text` says all.
+    text_note: Option<String>,
 }
 
 pub(super) async fn diff(
@@ -124,6 +132,10 @@ pub(super) async fn diff(
     };
     let one = find(id)?;
     let with = filter.with.ok_or_else(|| Error::invalid("with", "is missing"))?;
+    let context = filter.context.unwrap_or(CONTEXT_WORDS);
+    if context > CONTEXT_WORDS_MAX {
+        return Err(Error::invalid("context", format!("must be from 0 to {CONTEXT_WORDS_MAX}")));
+    }
     let other = find(with)?;
     let value = |row: &ResultV4, name: &str| -> Value { row.values.0.get(name).cloned().unwrap_or_default() };
     let names = changed(&one, &other);
@@ -131,5 +143,7 @@ pub(super) async fn diff(
         let (from, to) = (value(&one, &name), value(&other, &name));
         ChangedValue { name, from, to }
     });
-    Ok(Body(DiffView { attributes: changes.collect() }))
+    let attributes = changes.collect();
+    let (text, text_note) = compare_texts(&org, one, other, context).await?;
+    Ok(Body(DiffView { attributes, text, text_note }))
 }

@@ -5,13 +5,14 @@
 //! schema, because what others see of a schema must not depend on it. A schema that a later release refuses is left out with a
 //! line in the log, never an error of the page.
 
-use super::attributes::merge::{Dated, OwnKey, merged, of_type, own_attributes, own_head};
+use super::attributes::merge::{Dated, OwnKey, merged, of_type, own_attributes, own_head, own_types};
 use super::attributes::{OWN_PATTERNS_MAX, OwnAttributesV1};
 use super::columns::{TypedAttribute, typed};
 use super::rows::{
     PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMAS_CONFIRMED, SchemaConfirmedV1, SchemaKey, SchemaRefV1,
 };
-use super::schemas::{attributes_of, newest_readable};
+use super::schema_changes::note_confirmed;
+use super::schemas::{attributes_of, newest_readable, places_with_schemas};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::SchemaId;
@@ -120,7 +121,8 @@ impl Schemas {
         }
         let write = self.system.write(move |tx| {
             tx.unaudited("that pages confirm a schema");
-            news.iter().try_for_each(|(key, row)| tx.put(&SCHEMAS_CONFIRMED, key, row))
+            news.iter().try_for_each(|(key, row)| tx.put(&SCHEMAS_CONFIRMED, key, row))?;
+            note_confirmed(tx)
         });
         write.await
     }
@@ -153,9 +155,9 @@ impl Schemas {
         let host = host.trim_end_matches('.');
         let types = wanted.as_ref().map_or(PageType::ALL, std::slice::from_ref);
         let keys = self.system.read(|tx| {
-            let mut keys = Vec::new();
+            let (mut keys, places) = (Vec::new(), places_with_schemas(tx, host, domain)?);
             for page_type in types {
-                keys.push((*page_type, newest_readable(tx, [host, domain], *page_type)?));
+                keys.push((*page_type, newest_readable(tx, &places, *page_type)?));
             }
             Ok(keys)
         })?;
@@ -163,6 +165,11 @@ impl Schemas {
             let keys = keys.into_iter().filter_map(|(_, key)| key);
             return keys.filter_map(|key| self.compiled(key).transpose()).collect();
         };
+        let of_own = match wanted {
+            None if head.has_of_own() => org.read(|tx| own_types(tx, &own.domain))?,
+            _ => Vec::new(),
+        };
+        let keys = keys.into_iter().chain(of_own.into_iter().map(|page_type| (page_type, None)));
         let mut all = Vec::new();
         if wanted.is_none() && head.has_untyped {
             all.push(MergedKey { platform: None, own: own.clone(), page_type: None });

@@ -15,7 +15,7 @@ use base::limits::HTML_BYTES_MAX;
 use base::web::WebUrl;
 use base::{Code, Error, Result};
 use blob::BlobStore;
-use content::{CONTENT_BYTES_MAX, Content};
+use content::{CONTENT_BYTES_MAX, Content, Written};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::WorkflowsRead;
@@ -68,7 +68,7 @@ pub async fn get_content(
     let row = org.read(|tx| row_with_page(tx, id))?;
     let turn = org.service::<ReadingTurns>().next(org.id()).await?;
     let pages = org.service::<BlobStore>().org(org.id().0);
-    let page = read_stored(&pages, &row.page).await?.ok_or_else(gone)?;
+    let page = read_stored(&pages, &row.page).await?.ok_or_else(is_gone)?;
     let format = asked.format.unwrap_or_default();
     let work = move || {
         let view = content_of(row, format, &page);
@@ -84,7 +84,7 @@ pub(super) fn row_with_page(tx: &OrgRead<'_>, id: ResultId) -> Result<ResultV4> 
     let row = tx.lookup(&RESULTS, &RESULTS_BY_ID, id)?;
     let row = row.ok_or_else(|| Error::not_found(RESULTS.noun()))?;
     if !has_page(tx, &row)? {
-        return Err(gone());
+        return Err(is_gone());
     }
     if !is_document(row.content_type.as_deref()) {
         let message = "What was fetched is no page of text, so it has no content to show.";
@@ -98,8 +98,17 @@ pub(super) fn row_with_page(tx: &OrgRead<'_>, id: ResultId) -> Result<ResultV4> 
     Ok(row)
 }
 
-fn gone() -> Error {
+/// That the page of a result is not kept.
+pub(super) fn is_gone() -> Error {
     Error::not_found("Page").message("The page of this result is not kept any more.")
+}
+
+/// The main content of a result's page as plain text, of at most `bytes_max` bytes.
+pub(super) fn main_text(row: &ResultV4, page: &[u8], bytes_max: usize) -> Result<Written> {
+    let url = WebUrl::parse(&row.final_url).map_err(|e| Error::internal("read the URL of a result", e))?;
+    let document = Document::parse_bytes(page, row.content_type.as_deref());
+    let written = Content::of(&document, Some(url.as_url())).text(bytes_max);
+    Ok(Written { is_truncated: written.is_truncated || document.truncated().is_some(), ..written })
 }
 
 fn content_of(row: ResultV4, format: ContentFormat, page: &[u8]) -> Result<ContentView> {

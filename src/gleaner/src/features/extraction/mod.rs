@@ -12,6 +12,7 @@ mod column_rows;
 mod columns;
 mod commands;
 mod compare;
+mod compare_text;
 mod compiled;
 mod document;
 mod draft;
@@ -26,12 +27,16 @@ mod pages;
 mod remove;
 mod retention;
 mod rows;
+mod schema_changes;
 mod schemas;
+mod schemas_table;
 mod service;
 mod site;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod text_rows;
+mod texts;
 mod trial;
 mod turns;
 mod views;
@@ -49,6 +54,7 @@ pub use wire::{PendingView, ResultMetadata, ResultView};
 
 use crate::features::Feature;
 use crate::features::billing::Retention;
+use crate::features::urls::check_page_type;
 use crate::features::wiring::ConsumerSpec;
 use base::ids::{JobId, ResultId};
 use base::limits::LIST_BYTES_MAX;
@@ -65,6 +71,7 @@ use server::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, Query
 use std::sync::Arc;
 use std::time::Duration;
 use stored::PageLinks;
+use texts::Texts;
 use turns::ReadingTurns;
 use uuid::Uuid;
 use wire::{
@@ -88,6 +95,9 @@ pub static FEATURE: Feature = Feature {
         &rows::PLATFORM_SCHEMAS,
         &rows::SCHEMA_HEADS,
         &rows::SCHEMAS_CONFIRMED,
+        &schema_changes::SCHEMA_CHANGES,
+        &text_rows::TEXTS,
+        &text_rows::TEXT_SUMS,
         &rows::COLUMNS,
         &rows::DOMAIN_COLUMNS,
         &rows::LATE_COLUMNS,
@@ -113,7 +123,8 @@ pub static FEATURE: Feature = Feature {
             .secret()
             .about("A link to a result's page as it was fetched, good for five minutes; it gives a file to save."),
         Route::get("/api/v1/extraction/results/by-id/{id}/diff", "diffResults", &Handler::new(compare::diff))
-            .about("How the values of another result differ from a result's."),
+            .about("How the values of another result, and the words of its page, differ from a result's.")
+            .fails(&[Code::NotFound, Code::RateLimited]),
         Route::get("/api/v1/extraction/history", "getExtractionHistory", &Handler::new(compare::history))
             .about("What the results of a URL said one after the other, oldest first.")
             .fails(&[Code::NotFound]),
@@ -164,6 +175,7 @@ pub static FEATURE: Feature = Feature {
         TaskSpec::new("extraction.schemas_confirmed", CONFIRMED_PERIOD, |context| {
             Box::pin(async move { context.service::<Extractor>().keep_confirmed().await })
         }),
+        TaskSpec::new("extraction.texts", TEXTS_PERIOD, |context| Box::pin(texts::fill(context))),
         TaskSpec::new("extraction.orphans", ORPHANS_PERIOD, |context| Box::pin(retention::orphans(context))),
     ],
     needs: &[
@@ -173,16 +185,21 @@ pub static FEATURE: Feature = Feature {
         Need::of::<Retention>(),
         Need::of::<ReadingTurns>(),
         Need::of::<PageLinks>(),
+        Need::of::<Texts>(),
     ],
     views: views::VIEWS,
+    shared_views: schemas_table::SHARED_VIEWS,
     holdings: erase::HOLDINGS,
     links: stored::LINKS,
     horizons: Some(columns::horizons),
+    own_table: Some(views::own_table),
     ..Feature::NONE
 };
 
 /// How soon it is kept that pages have confirmed schemas.
 const CONFIRMED_PERIOD: Duration = Duration::from_secs(5);
+/// How soon texts of new pages are made.
+const TEXTS_PERIOD: Duration = Duration::from_secs(2);
 /// How soon what is due goes.
 const RETENTION_PERIOD: Duration = Duration::from_secs(300);
 /// How often folders are looked through for pages that no row knows.
@@ -213,6 +230,7 @@ async fn list_results(
     page: PageRequest,
 ) -> Result<Body<ResultList>> {
     let feed = org.service::<SearchFeed>();
+    org.read(|tx| check_page_type(tx, "pageType", filter.page_type))?;
     let query = result_query(filter, &page)?;
     let search = feed.index().org(org.id().0);
     let fed = Arc::clone(&feed);
@@ -364,6 +382,7 @@ async fn list_schemas(
 ) -> Result<Body<SchemaList>> {
     // The list of the spec has one page and so gives no cursor: whatever comes as one is another list's.
     page.position(SCHEMA_LIST)?;
+    org.read(|tx| check_page_type(tx, "pageType", filter.page_type))?;
     let extractor = org.service::<Extractor>();
     let rows = extractor.list_schemas(filter.domain.as_deref(), filter.page_type, page.limit)?;
     let views = rows.into_iter().map(|(row, confirmed)| SchemaView::new(row, confirmed));

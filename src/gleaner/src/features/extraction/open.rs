@@ -2,6 +2,7 @@
 
 use super::site::fill_domains;
 use super::stored::PageLinks;
+use super::texts::Texts;
 use super::turns::ReadingTurns;
 use super::{Extractor, SearchFeed, adopt_pages};
 use crate::features::wiring::{Folder, StartTest, Wiring};
@@ -37,6 +38,7 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         let blobs = wiring.hang::<BlobStore>(blobs);
         let health = wiring.part::<base::health::Health>().as_ref().clone();
         wiring.hang::<Extractor>(Extractor::new(wiring.store().clone(), blobs, health));
+        wiring.hang::<Texts>(Texts::default());
         wiring.hang::<ReadingTurns>(ReadingTurns::new());
         wiring.hang::<PageLinks>(PageLinks::new(wiring.part::<Links>(), wiring.url));
         wiring.hang::<SearchFeed>(SearchFeed::open(wiring.data(SEARCH), wiring.system())?);

@@ -13,6 +13,7 @@
 
 use super::held_rows::HELD;
 use super::rows::{PageRefV1, RESULTS};
+use super::text_rows;
 use crate::features::billing::Removed;
 use base::clock::{Now, Timestamp};
 use base::codec::Record;
@@ -110,6 +111,7 @@ pub(super) fn name(tx: &OrgWrite<'_>, job: JobId, page: &PageRefV1) -> Result<()
 pub(super) fn release(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
     let Some(naming) = tx.get(&NAMINGS, &job)? else { return Ok(false) };
     tx.delete(&NAMINGS, &job)?;
+    text_rows::forget(tx, job)?;
     if !tx.exists(&BY_PAGE, naming.page)? {
         let key = PageKey(naming.page);
         let Some(page) = readable("a kept page", key, tx.get(&PAGES, &key))? else { return Ok(true) };

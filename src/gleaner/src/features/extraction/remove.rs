@@ -2,6 +2,7 @@
 
 use super::rows::{RESULTS, RESULTS_BY_ID, ResultV4};
 use super::service::delete;
+use crate::features::urls::check_page_type;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{ResultId, UrlId};
@@ -105,6 +106,7 @@ pub(super) async fn delete_many(
             }
         }
         Removal::Filter(mut filter) => {
+            org.read(|tx| check_page_type(tx, "filter.pageType", filter.page_type))?;
             filter.domain = filter.domain.map(Domain::of_filter);
             let org = &org;
             let find = |page: &PageRequest| {

@@ -10,7 +10,7 @@ use base::terms::PageType;
 use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::{Index, Key, Name, OrgTable, SysTable};
+use store::{Index, Key, LastText, Name, OrgTable, SysTable};
 
 pub use super::column_rows::{
     COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
@@ -355,15 +355,16 @@ pub static RESULTS_BY_DOMAIN: Index<(String, Moment), ResultV4> =
 pub static RESULTS: OrgTable<JobId, ResultV4> =
     OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL, &RESULTS_BY_DOMAIN]).fed();
 
-/// Who proposed a schema: a language model from one page or from several, the operator, or the box from what pages of the
-/// kind have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DiscoveredBy {
-    Llm,
-    LlmMultiSample,
-    Manual,
-    ReverseEngineered,
+base::words! {
+    /// Who proposed a schema: a language model from one page or from several, the operator, or the box from what pages of the
+    /// kind have in common.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum DiscoveredBy {
+        Llm "llm",
+        LlmMultiSample "llm_multi_sample",
+        Manual "manual",
+        ReverseEngineered "reverse_engineered",
+    }
 }
 
 /// One version of how a page type of a domain is read; shared by all organizations and never changed.
@@ -402,14 +403,25 @@ impl SchemaPair {
 
 impl Key for SchemaPair {
     fn encode(&self, out: &mut Vec<u8>) {
-        (Name(self.domain.clone()), self.page_type as u8).encode(out);
+        let domain = Name(self.domain.clone());
+        match self.page_type.place() {
+            Some(place) => (domain, place).encode(out),
+            None => (domain, OWN_PLACE, LastText(self.page_type.name().to_owned())).encode(out),
+        }
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let (Name(domain), page_type) = Key::decode(bytes)?;
-        Some(SchemaPair { domain, page_type: page_type_at(page_type)? })
+        if let Some((Name(domain), place)) = Key::decode(bytes) {
+            return Some(SchemaPair { domain, page_type: page_type_at(place)? });
+        }
+        let (Name(domain), OWN_PLACE, LastText(name)) = Key::decode(bytes)? else { return None };
+        let page_type = PageType::parse(&name).ok().filter(|page_type| page_type.is_own())?;
+        Some(SchemaPair { domain, page_type })
     }
 }
+
+/// In the place of a page type that is an organization's own; its name comes behind it.
+const OWN_PLACE: u8 = u8::MAX;
 
 fn page_type_at(place: u8) -> Option<PageType> {
     PageType::ALL.get(usize::from(place)).copied()
@@ -424,7 +436,9 @@ pub struct SchemaKey {
 
 impl Key for SchemaKey {
     fn encode(&self, out: &mut Vec<u8>) {
-        (Name(self.pair.domain.clone()), self.pair.page_type as u8, self.version).encode(out);
+        // The platform has no schemas for others' page types.
+        let place = self.pair.page_type.place().unwrap_or(OWN_PLACE);
+        (Name(self.pair.domain.clone()), place, self.version).encode(out);
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
@@ -479,7 +493,7 @@ mod tests {
     #[test]
     fn page_types_keep_their_places_in_keys() {
         for (place, page_type) in PageType::ALL.iter().enumerate() {
-            assert_eq!(*page_type as usize, place);
+            assert_eq!(page_type.place().map(usize::from), Some(place));
             assert_eq!(PageType::named(page_type.name()), Some(*page_type));
         }
         assert_eq!((PageType::ALL[0], PageType::ALL[5]), (PageType::Product, PageType::Bestseller));
@@ -510,5 +524,11 @@ mod tests {
         );
         assert!(SchemaKey::decode(b"short").is_none());
         assert!(SchemaPair::decode(b"a.example\0\x63").is_none());
+        for page_type in ["serp", "real_estate", "a"] {
+            let pair = SchemaPair::new("a.example", PageType::parse(page_type).unwrap());
+            let mut bytes = Vec::new();
+            pair.encode(&mut bytes);
+            assert_eq!(SchemaPair::decode(&bytes), Some(pair));
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::rows::{
     DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE, SCHEMAS_BY_DOMAIN,
     SCHEMAS_CONFIRMED, SchemaHeadV1, SchemaKey, SchemaPair,
 };
+use super::schema_changes::note_change;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec::Json;
@@ -46,8 +47,24 @@ pub fn good_until(row: &PlatformSchemaV1, confirmed: Option<Timestamp>) -> Times
     row.expires_at.unwrap_or_else(|| confirmed.unwrap_or(row.created_at).after(GOOD_FOR))
 }
 
+/// Those of a page's host and domain that have any schema: most have none, and every page asks.
+pub fn places_with_schemas<'p>(tx: &SysRead<'_>, host: &'p str, domain: &'p str) -> Result<Vec<&'p str>> {
+    let mut places = vec![host, domain];
+    places.dedup();
+    let mut known = Vec::with_capacity(places.len());
+    for place in places {
+        if tx.exists(&SCHEMAS_BY_DOMAIN, place.to_owned())? {
+            known.push(place);
+        }
+    }
+    Ok(known)
+}
+
 /// The newest schema of a page type at the first of these places that has any.
-fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Option<SchemaKey>> {
+fn newest(tx: &SysRead<'_>, places: &[&str], page_type: PageType) -> Result<Option<SchemaKey>> {
+    if page_type.is_own() {
+        return Ok(None);
+    }
     for place in places {
         let pair = SchemaPair::new(place, page_type);
         if let Some(head) = tx.get(&SCHEMA_HEADS, &pair)? {
@@ -58,13 +75,9 @@ fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Op
 }
 
 /// The same for the work on pages: a place that cannot be read has none.
-pub fn newest_readable(
-    tx: &SysRead<'_>,
-    places: [&str; 2],
-    page_type: PageType,
-) -> Result<Option<SchemaKey>> {
+pub fn newest_readable(tx: &SysRead<'_>, places: &[&str], page_type: PageType) -> Result<Option<SchemaKey>> {
     for place in places {
-        let found = newest(tx, [place; 2], page_type);
+        let found = newest(tx, &[place], page_type);
         if let Some(key) = readable("the newest schema of a domain", place, found)?.flatten() {
             return Ok(Some(key));
         }
@@ -89,7 +102,7 @@ pub fn find(tx: &SysRead<'_>, domain: &str, page_type: PageType) -> Result<Platf
     let missing = || Error::not_found(PLATFORM_SCHEMAS.noun());
     let host = schema_domain(domain).ok_or_else(missing)?;
     let registrable = base::web::Domain::parse(&host).map_err(|_| missing())?;
-    let key = newest(tx, [&host, registrable.as_str()], page_type)?.ok_or_else(missing)?;
+    let key = newest(tx, &[&host, registrable.as_str()], page_type)?.ok_or_else(missing)?;
     tx.require(&PLATFORM_SCHEMAS, &key)
 }
 
@@ -218,6 +231,10 @@ fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> 
     };
     let domain = schema_domain(domain)
         .ok_or_else(|| Error::invalid(&field("domain"), format!("\"{domain}\" is not a host name")))?;
+    if entry.page_type.is_own() {
+        let names: Vec<_> = PageType::ALL.iter().map(PageType::name).collect();
+        return Err(Error::invalid(&field("pageType"), format!("must be one of {}", names.join(", "))));
+    }
     Schema::compile(&entry.attributes).map_err(|error| Error::invalid(&field(&error.path), error.message))?;
     let confidence = entry.confidence.unwrap_or(1.0);
     if !(0.0..=1.0).contains(&confidence) {
@@ -236,7 +253,7 @@ fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> 
 fn store_all(tx: &SysWrite<'_>, checked: &[CheckedSchema]) -> Result<ImportSummary> {
     let mut summary = ImportSummary::default();
     for entry in checked {
-        let newest = newest(tx, [&entry.pair.domain; 2], entry.pair.page_type)?;
+        let newest = newest(tx, &[&entry.pair.domain], entry.pair.page_type)?;
         // In the place of one that is damaged comes the next version.
         let current = match &newest {
             Some(key) => readable("a schema", &key.pair.domain, tx.require(&PLATFORM_SCHEMAS, key))?,
@@ -276,7 +293,8 @@ fn store_version(tx: &SysWrite<'_>, entry: &CheckedSchema, version: u32) -> Resu
         created_at: tx.now(),
     };
     tx.put(&PLATFORM_SCHEMAS, &SchemaKey { pair: entry.pair.clone(), version }, &row)?;
-    tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })
+    tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })?;
+    note_change(tx)
 }
 
 /// The newest schemas of every domain, as the content of a file that [`import_schemas`] reads.

@@ -438,7 +438,7 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option
     if let Some(page_type) = row.page_type.filter(|_| row.was_read()) {
         let grown = columns::grow(tx, page_type, &row.domain, &draft.attributes);
         // Without the list of columns the values are found in `readings`, as those beyond the last column are.
-        readable("a list of columns", columns::table_of(page_type), grown)?;
+        readable("a list of columns", page_type, grown)?;
     }
     // Nothing else may be told between these two lines: the number is that of the row's own change record.
     row.sequence = tx.next_sequence();

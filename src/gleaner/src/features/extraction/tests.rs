@@ -5,6 +5,7 @@ mod follow;
 mod again;
 mod main_content;
 mod schemas;
+mod texts;
 mod trials;
 
 use super::feed::{INDEXED, SearchFeed};
@@ -562,7 +563,7 @@ async fn the_demo_shop_is_read_as_its_truth_says() {
         scraped.body =
             std::fs::read(demo.join("pages").join(entry["file"].as_str().unwrap())).unwrap().into();
         let row = bench.collect(scraped).await;
-        assert_eq!(row.page_type.map(PageType::name), entry["pageType"].as_str(), "{path}");
+        assert_eq!(row.page_type.as_ref().map(PageType::name), entry["pageType"].as_str(), "{path}");
         for (name, value) in truth["visit1"][path].as_object().into_iter().flatten() {
             expected += 1;
             let found = &row.values.0[name];

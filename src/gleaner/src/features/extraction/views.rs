@@ -4,19 +4,23 @@
 //! in typed columns. Which columns an organization's page-type tables have is in its own rows ([`super::columns`]), so
 //! nothing here looks beyond the organization.
 
-use super::columns::{COMMON, table_of, typed_tables};
+use super::columns::{COMMON, all_typed_tables, table_of, typed_tables};
 use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV4, TypedColumnV2};
+use super::text_rows::{TEXTS, text_of};
 use crate::console::{
     Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, column, console_table, optional_int,
     optional_text, seen_by_agents, table_name, text, time,
 };
+use crate::features::urls::has_page_type;
 use base::ids::JobId;
 use base::{Error, Result};
 use parking_lot::Mutex;
 use serde_json::Value;
 use sql::{Cell, ColumnKind, NewestOf, TableSpec};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 use store::{Key, OrgRead};
 
@@ -24,11 +28,26 @@ use store::{Key, OrgRead};
 pub static VIEWS: &[View] = &[
     View { source: RESULTS.name(), tables, rows },
     View { source: COLUMNS.name(), tables: widest, rows: widened },
+    View { source: TEXTS.name(), tables: || vec![READINGS.spec()], rows: with_text },
 ];
 
-static READINGS: LazyLock<ConsoleTable<ResultV4>> = LazyLock::new(|| {
+/// A result with the main text of its page.
+struct ReadResult {
+    row: Arc<ResultV4>,
+    text: Option<String>,
+}
+
+impl Deref for ReadResult {
+    type Target = ResultV4;
+
+    fn deref(&self) -> &ResultV4 {
+        &self.row
+    }
+}
+
+static READINGS: LazyLock<ConsoleTable<ReadResult>> = LazyLock::new(|| {
     use ColumnKind::{Float64, Int64, Json, Text, Timestamp};
-    let table = ConsoleTable::<ResultV4>::new(
+    let table = ConsoleTable::<ReadResult>::new(
         "readings",
         "One row for each result: what a job extracted from a page.",
         [
@@ -44,7 +63,7 @@ static READINGS: LazyLock<ConsoleTable<ResultV4>> = LazyLock::new(|| {
             Column::nullable(
                 "page_type",
                 Text,
-                "product, product_list, serp, article, job_posting or bestseller.",
+                "product, product_list, serp, article, job_posting, bestseller, or one of your own.",
                 |row| optional_text(row.page_type),
             ),
             Column::nullable(
@@ -89,9 +108,15 @@ static READINGS: LazyLock<ConsoleTable<ResultV4>> = LazyLock::new(|| {
                 time(row.scraped_at)
             }),
             Column::required("extracted_at", Timestamp, "When it was read.", |row| time(row.extracted_at)),
+            Column::nullable(
+                "text",
+                Text,
+                "The main text of the page, the first 16 KiB; it comes some seconds after the row.",
+                |row| optional_text(row.text.as_ref()),
+            ),
         ],
     );
-    table.newest(newest_of_each_url("readings")).seen_by_agents(readings_of_agent())
+    table.version(2).newest(newest_of_each_url("readings")).seen_by_agents(readings_of_agent())
 });
 
 /// An agent sees what its jobs read, and what was read of its URLs.
@@ -173,13 +198,13 @@ static READING_VALUES: LazyLock<ConsoleTable<ReadingValue>> = LazyLock::new(|| {
 
 /// Every table, with the columns that all organizations have.
 fn tables() -> Vec<TableSpec> {
-    let typed = typed_tables().into_iter().map(|table| typed_table(table, &ColumnsV2::default()));
+    let typed = typed_tables().into_iter().map(|table| typed_table(&table, &ColumnsV2::default()));
     [READINGS.spec(), READING_VALUES.spec()].into_iter().chain(typed.map(Arc::unwrap_or_clone)).collect()
 }
 
 /// The tables that columns are added to.
 fn widest() -> Vec<TableSpec> {
-    let table = |name| Arc::unwrap_or_clone(typed_table(name, &ColumnsV2::default()));
+    let table = |name: Cow<'_, str>| Arc::unwrap_or_clone(typed_table(&name, &ColumnsV2::default()));
     typed_tables().into_iter().map(table).collect()
 }
 
@@ -187,9 +212,20 @@ fn widest() -> Vec<TableSpec> {
 fn widened(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let name = String::decode(key)
         .ok_or_else(|| Error::internal("read a change of a column list", "its key is damaged"))?;
-    let Some(name) = typed_tables().into_iter().find(|known| *known == name) else { return Ok(Vec::new()) };
-    let columns = tx.get(&COLUMNS, &name.to_owned())?.unwrap_or_default();
-    Ok(vec![ViewRows { table: typed_table_again(name, &columns), rows: Vec::new() }])
+    if !all_typed_tables(tx)?.contains(&Cow::Borrowed(name.as_str())) {
+        return Ok(Vec::new());
+    }
+    let columns = tx.get(&COLUMNS, &name)?.unwrap_or_default();
+    Ok(vec![ViewRows { table: typed_table_again(&name, &columns), rows: Vec::new() }])
+}
+
+/// The table of an organization's own page type as statements see it, for as long as there is the page type. Its rows stay
+/// when that ends, and are there again when it begins again.
+pub fn own_table(tx: &OrgRead<'_>, table: TableSpec) -> Result<Option<TableSpec>> {
+    let name = table.name.as_str().to_owned();
+    let newest = Some(newest_of_each_url(&name));
+    let agent_rows = Some(readings_of_agent());
+    Ok(has_page_type(tx, &name)?.then_some(TableSpec { newest, agent_rows, ..table }))
 }
 
 /// Grows when the common columns change.
@@ -213,7 +249,8 @@ fn typed_table(name: &str, own: &ColumnsV2) -> Arc<TableSpec> {
         "product_lists" => "Results of product lists and bestseller lists, an attribute a column.",
         "serps" => "Results of search result pages, an attribute a column.",
         "articles" => "Results of articles, an attribute a column.",
-        _ => "Results of job postings, an attribute a column.",
+        "job_postings" => "Results of job postings, an attribute a column.",
+        own => &format!("Results of pages of your own type {own}, an attribute a column."),
     };
     let mut table = Arc::unwrap_or_clone(console_table(name, about, columns));
     table.catalog_version = COMMON_VERSION + own.columns.len() as u64 + own.redescribed;
@@ -223,20 +260,39 @@ fn typed_table(name: &str, own: &ColumnsV2) -> Arc<TableSpec> {
 
 /// The table that was last made of each name, with what it was made of: results come in runs of one organization, and
 /// making a table costs more than a row of it.
-static LAST_MADE: LazyLock<Mutex<HashMap<&'static str, MadeTable>>> = LazyLock::new(Mutex::default);
+static LAST_MADE: LazyLock<Mutex<HashMap<String, MadeTable>>> = LazyLock::new(Mutex::default);
+
+/// Names of which one is remembered; organizations make theirs up.
+const LAST_MADE_MAX: usize = 64;
 
 type MadeTable = (ColumnsV2, Arc<TableSpec>);
 
-fn typed_table_again(name: &'static str, own: &ColumnsV2) -> Arc<TableSpec> {
+fn typed_table_again(name: &str, own: &ColumnsV2) -> Arc<TableSpec> {
     let mut last = LAST_MADE.lock();
     match last.get(name) {
         Some((columns, table)) if columns == own => Arc::clone(table),
         _ => {
             let table = typed_table(name, own);
-            last.insert(name, (own.clone(), Arc::clone(&table)));
+            if last.len() >= LAST_MADE_MAX {
+                last.clear();
+            }
+            last.insert(name.to_owned(), (own.clone(), Arc::clone(&table)));
             table
         }
     }
+}
+
+/// The reading of the result whose text is under `key`.
+fn with_text(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
+    let job =
+        JobId::decode(key).ok_or_else(|| Error::internal("read a change of a text", "its key is damaged"))?;
+    let row = tx.get(&RESULTS, &job)?.map(Arc::new);
+    Ok(vec![reading(tx, job, row.as_ref())?])
+}
+
+fn reading(tx: &OrgRead<'_>, job: JobId, row: Option<&Arc<ResultV4>>) -> Result<ViewRows> {
+    let read = |row: &Arc<ResultV4>| Ok(ReadResult { row: Arc::clone(row), text: text_of(tx, job)? });
+    Ok(READINGS.rows(&row.map(read).transpose()?))
 }
 
 /// The console rows of the result under `key` as it is now; none in every table when it is gone.
@@ -245,17 +301,25 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
         .ok_or_else(|| Error::internal("read a change of a result", "its key is damaged"))?;
     let row = tx.get(&RESULTS, &job)?.map(Arc::new);
     let values = row.as_ref().map(reading_values).unwrap_or_default();
-    let mut all = vec![READINGS.rows(row.as_deref()), READING_VALUES.rows(&values)];
+    let mut all = vec![reading(tx, job, row.as_ref())?, READING_VALUES.rows(&values)];
     let own = row.as_ref().filter(|row| row.was_read()).and_then(|row| row.page_type).map(table_of);
-    for name in typed_tables() {
-        let columns = tx.get(&COLUMNS, &name.to_owned())?.unwrap_or_default();
+    for name in tables_of_row(tx, row.as_deref())? {
+        let columns = tx.get(&COLUMNS, &name.clone().into_owned())?.unwrap_or_default();
         let rows = match &row {
-            Some(row) if own == Some(name) => vec![typed(row, &columns)],
+            Some(row) if own.as_ref() == Some(&name) => vec![typed(row, &columns)],
             _ => Vec::new(),
         };
-        all.push(ViewRows { table: typed_table_again(name, &columns), rows });
+        all.push(ViewRows { table: typed_table_again(&name, &columns), rows });
     }
     Ok(all)
+}
+
+/// The page types' tables in which a result may stand, or may have stood. One that has a page type of the organization's own
+/// keeps it, so the tables of others concern only what is gone.
+fn tables_of_row(tx: &OrgRead<'_>, row: Option<&ResultV4>) -> Result<Vec<Cow<'static, str>>> {
+    let Some(row) = row else { return all_typed_tables(tx) };
+    let own = row.page_type.filter(|page_type| page_type.is_own()).map(table_of);
+    Ok(typed_tables().into_iter().chain(own).collect())
 }
 
 fn reading_values(row: &Arc<ResultV4>) -> Vec<ReadingValue> {

@@ -241,7 +241,17 @@ fn sealed(
 }
 
 /// What an input refers to must be the organization's.
-fn check_workflow(tx: &OrgRead<'_>, row: &InputV1, before: Option<&InputV1>) -> Result<()> {
+fn check_references(
+    tx: &OrgRead<'_>,
+    (row, crawl): (&InputV1, Option<&CrawlV1>),
+    before: Option<&InputV1>,
+) -> Result<()> {
+    let is_kept = before.is_some_and(|before| before.page_type == row.page_type);
+    urls::check_page_type(tx, "pageType", row.page_type.filter(|_| !is_kept))?;
+    for (at, rule) in crawl.into_iter().flat_map(|crawl| &crawl.rules).enumerate() {
+        let page_type = rule.keep.as_ref().and_then(|keep| keep.page_type);
+        urls::check_page_type(tx, &format!("rules[{at}].keep.pageType"), page_type)?;
+    }
     match row.workflow_id {
         Some(id) if before.and_then(|row| row.workflow_id) != Some(id) && !urls::is_usable(tx, id)? => {
             Err(Error::invalid("workflowId", format!("there is no workflow {id}")))
@@ -270,7 +280,7 @@ async fn create(org: Org<IntegrationsWrite>, Body(new): Body<NewInput>) -> Resul
                 format!("An organization has at most {INPUTS_PER_ORG_MAX} inputs; delete one first.");
             return Err(Error::conflict(reason));
         }
-        check_workflow(tx, &row, None)?;
+        check_references(tx, (&row, crawl.as_ref()), None)?;
         (row.created_at, row.updated_at) = (tx.now(), tx.now());
         from_now(tx, &mut row, times.as_ref());
         tx.insert(&INPUTS, &row.id, &row)?;
@@ -315,7 +325,8 @@ async fn update(
             tx.unaudited("nothing is changed");
             return Ok(InputView::new(present, crawl));
         }
-        check_workflow(tx, &row, Some(&present))?;
+        let new_crawl = crawl.as_ref().filter(|_| !is_walked_alike);
+        check_references(tx, (&row, new_crawl), Some(&present))?;
         keep_state(tx, &mut row, &present, times.as_ref());
         if !is_walked_alike {
             row.terms = present.terms.wrapping_add(1);

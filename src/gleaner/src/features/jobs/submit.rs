@@ -342,6 +342,7 @@ fn write(
             new.field, first.id
         )));
     }
+    urls::check_page_type(tx, &format!("{}pageType", new.field), new.request.page_type)?;
     let (url, registered) = match new.target {
         JobTarget::Url(url) => {
             let row = urls::find(tx, &url)?;
@@ -360,21 +361,7 @@ fn write(
     let named = new.request.workflow_id.or(registered.as_ref().and_then(|row| row.workflow_id));
     let workflow = match named {
         None => workflows::routed(tx, &url)?,
-        Some(id) => {
-            let field = format!("{}workflowId", new.field);
-            let found = workflows::dispatchable(tx, id).map_err(|refused| match refused.code() {
-                Code::WorkflowDisabled => {
-                    let reason = refused.detail().unwrap_or_default().to_owned();
-                    refused.message(format!("{field}: {reason}"))
-                }
-                _ => refused,
-            });
-            let missing = || {
-                let reason = format!("{field}: is no workflow of this organization");
-                Error::not_found(workflows::WORKFLOWS.noun()).message(reason)
-            };
-            Some(found?.ok_or_else(missing)?)
-        }
+        Some(id) => Some(named_workflow(tx, &new.field, id)?),
     };
     let field = format!("{}options.siteSessionId", new.field);
     let given = new.request.options.and_then(|options| options.site_session_id);
@@ -394,6 +381,23 @@ fn write(
     let job = priced(tx, context, job, (workflow, session))?;
     signed_in::put_new(tx, &job, session)?;
     Ok(Submitted { job, is_new: true })
+}
+
+/// The workflow that a job names, or that its URL does; `place` is where the job stands in the request.
+fn named_workflow(tx: &OrgRead<'_>, place: &str, id: WorkflowId) -> Result<WorkflowV1> {
+    let field = format!("{place}workflowId");
+    let found = workflows::dispatchable(tx, id).map_err(|refused| match refused.code() {
+        Code::WorkflowDisabled => {
+            let reason = refused.detail().unwrap_or_default().to_owned();
+            refused.message(format!("{field}: {reason}"))
+        }
+        _ => refused,
+    });
+    let missing = || {
+        let reason = format!("{field}: is no workflow of this organization");
+        Error::not_found(workflows::WORKFLOWS.noun()).message(reason)
+    };
+    found?.ok_or_else(missing)
 }
 
 /// The job, bound to the version of `workflow` that is live now, or to the built-in path, with the most that it can be

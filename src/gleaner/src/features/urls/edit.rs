@@ -2,6 +2,7 @@
 
 use super::UrlView;
 use super::derived::DerivedChanges;
+use super::page_types::check_page_type;
 use super::register::is_usable;
 use super::rows::URLS;
 use crate::features::site_sessions::{self, URL_SESSIONS};
@@ -88,6 +89,7 @@ pub(super) async fn update(
         if let Some(session) = session.filter(|_| session != had_session) {
             site_sessions::known_for(tx, "siteSessionId", session, &before.domain)?;
         }
+        check_page_type(tx, "pageType", update.page_type.filter(|_| update.page_type != before.page_type))?;
         let mut row = before.clone();
         row.tags = tags.unwrap_or(row.tags);
         row.metadata = metadata.unwrap_or(row.metadata);

@@ -6,6 +6,7 @@
 
 mod derived;
 mod edit;
+mod page_types;
 mod register;
 mod remove;
 mod rows;
@@ -15,6 +16,7 @@ mod trigrams;
 mod upload;
 mod views;
 
+pub use page_types::{check_page_type, count_attributes, has_page_type, own_page_types, reserved};
 pub use register::{
     EntryJudge, InvalidUrl, NewUrl, Registered, UrlCandidate, UrlDefaults, UrlEntry, WriteSize, is_usable,
     no_room, register_each,
@@ -54,7 +56,7 @@ pub static FEATURE: Feature = Feature {
     name: "urls",
     uses: &["site_sessions", "workflows"],
     open: Some(open),
-    tables: &[&URLS, &tags::TAG_COUNTS, &trigrams::BLOCKS, &trigrams::TRIGRAMS, &derived::DERIVED],
+    tables: &[&URLS, &tags::TAG_COUNTS, &trigrams::BLOCKS, &trigrams::TRIGRAMS, &derived::DERIVED, &page_types::OWN_PAGE_TYPES],
     routes: &[
         Route::get("/api/v1/urls", "listUrls", &Handler::new(list))
             .about("The registered URLs, newest first."),
@@ -159,6 +161,7 @@ async fn list(
 ) -> Result<Body<Page<UrlView>>> {
     filter.domain = filter.domain.map(Domain::of_filter);
     let views = org.read(|tx| {
+        check_page_type(tx, "pageType", filter.page_type)?;
         let Page { items, next_cursor } = find_page(tx, &filter, &page)?;
         let items = items.into_iter().map(|row| UrlView::new(tx, row)).collect::<Result<_>>()?;
         Ok(Page { items, next_cursor })

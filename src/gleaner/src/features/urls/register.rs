@@ -3,6 +3,7 @@
 
 use super::derived::DerivedChanges;
 use super::find;
+use super::page_types::check_page_type;
 use super::rows::{URLS, UrlV1};
 use crate::features::workflows::{self, WorkflowStatus};
 use base::audit::Action;
@@ -276,11 +277,13 @@ pub struct EntryJudge {
     org: OrgStore,
     /// The workflows that entries named so far, and whether they can be used.
     workflows: BTreeMap<WorkflowId, bool>,
+    /// The own page type that an entry named last and that there is.
+    page_type: Option<PageType>,
 }
 
 impl EntryJudge {
     pub fn new(org: OrgStore) -> EntryJudge {
-        EntryJudge { org, workflows: BTreeMap::new() }
+        EntryJudge { org, workflows: BTreeMap::new(), page_type: None }
     }
 
     /// The entry as what may become a row, or what is wrong with it; its fields are named behind `place`.
@@ -296,9 +299,29 @@ impl EntryJudge {
             Err(reason) => return Ok(Err(reason)),
         };
         Ok(match self.unknown_workflow(candidate.workflow_id)? {
-            None => Ok(candidate),
+            None => match self.unknown_page_type(&format!("{place}pageType"), candidate.page_type)? {
+                None => Ok(candidate),
+                Some(reason) => Err(reason),
+            },
             Some(id) => Err(format!("{place}workflowId: there is no workflow {id}")),
         })
+    }
+
+    /// Why the organization does not have this page type. Each is looked up once.
+    fn unknown_page_type(&mut self, field: &str, page_type: Option<PageType>) -> Result<Option<String>> {
+        let Some(own) = page_type.filter(|own| own.is_own() && self.page_type != page_type) else {
+            return Ok(None);
+        };
+        match self.org.read(|tx| check_page_type(tx, field, Some(own))) {
+            Ok(()) => {
+                self.page_type = page_type;
+                Ok(None)
+            }
+            Err(error) if error.code() == Code::InvalidInput => {
+                Ok(Some(error.detail().unwrap_or_default().to_owned()))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The id, when it is no workflow of the organization that can still be published. Each is looked up once.

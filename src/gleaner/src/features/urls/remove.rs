@@ -1,6 +1,7 @@
 //! URLs that people take from the list: one, many by their ids, many by what they are. Jobs and results stay.
 
 use super::derived::DerivedChanges;
+use super::page_types::check_page_type;
 use super::rows::URLS;
 use super::{UrlFilter, find_page};
 use crate::features::site_sessions::URL_SESSIONS;
@@ -110,6 +111,7 @@ pub(super) async fn delete_many(
             }
         }
         Removal::Filter(filter) => {
+            org.read(|tx| check_page_type(tx, "filter.pageType", filter.page_type))?;
             let org = &org;
             let find =
                 |page: &PageRequest| org.read(|tx| Ok(find_page(tx, &filter, page)?.map(|row| row.id)));

@@ -31,7 +31,7 @@ static URL_TABLE: LazyLock<ConsoleTable<UrlV1>> = LazyLock::new(|| {
                 text(&row.metadata.0)
             }),
             Column::nullable("page_type", Kind::Text, "product, article …", |row| {
-                optional_text(row.page_type.map(|kind| kind.name()))
+                optional_text(row.page_type)
             }),
             Column::nullable(
                 "workflow_id",

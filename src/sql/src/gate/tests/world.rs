@@ -55,6 +55,7 @@ impl World {
 fn session(folder: &TempDir, tables: TableMap) -> SessionState {
     let bound = BindRequest {
         segments: None,
+        shared: None,
         home: folder.path().to_owned(),
         memory_bytes: 64 << 20,
         data_bytes_max: 1 << 20,

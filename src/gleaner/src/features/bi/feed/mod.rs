@@ -18,13 +18,14 @@
 mod batch;
 mod position;
 mod rebuild;
+mod shared;
 mod spent;
 #[cfg(test)]
 mod tests;
 
 use super::rows::{CATALOG, CatalogTableV1};
 use super::tables::Tables;
-use crate::features::View;
+use crate::features::{OwnTable, SharedView, View};
 use base::clock::Timestamp;
 use base::ids::OrgId;
 use base::{Error, Result};
@@ -57,6 +58,7 @@ pub struct SnapshotFeed {
     system: System,
     snapshots: Arc<Snapshots>,
     views: Vec<&'static View>,
+    shared: Vec<&'static SharedView>,
     tables: Tables,
     /// Records up to this one are in the snapshots.
     applied: AtomicU64,
@@ -68,6 +70,8 @@ pub struct SnapshotFeed {
     progress: Mutex<Progress>,
     /// Held while rows are on their way into the snapshots.
     feeding: Mutex<()>,
+    /// Held while the shared tables are brought up to date.
+    sharing: Mutex<()>,
     publishing: Spent,
     merging: Spent,
     /// How soon new rows become visible, give or take the time to write them.
@@ -103,8 +107,13 @@ struct Progress {
 }
 
 impl SnapshotFeed {
-    /// A feed of `snapshots` through `views`. It does nothing until its task runs.
-    pub fn new(system: System, snapshots: Arc<Snapshots>, views: Vec<&'static View>) -> Result<SnapshotFeed> {
+    /// A feed of `snapshots` through `views`, and of what all organizations share. It does nothing until its task runs.
+    pub fn new(
+        system: System,
+        snapshots: Arc<Snapshots>,
+        views: Vec<&'static View>,
+        shared: Vec<&'static SharedView>,
+    ) -> Result<SnapshotFeed> {
         let missing = |view: &&&'static View| (view.tables)().is_empty();
         if let Some(view) = views.iter().find(missing) {
             return Err(Error::internal(
@@ -115,18 +124,25 @@ impl SnapshotFeed {
         Ok(SnapshotFeed {
             system,
             snapshots,
-            tables: Tables::new(&views),
+            tables: Tables::new(&views, &shared),
             views,
+            shared,
             applied: AtomicU64::new(0),
             stored: AtomicU64::new(0),
             doubt: watch::Sender::new(SuspectSnapshots { everyone: true, of: HashSet::new() }),
             quarantined: AtomicU64::new(0),
             progress: Mutex::default(),
             feeding: Mutex::default(),
+            sharing: Mutex::default(),
             publishing: Spent::default(),
             merging: Spent::default(),
             freshness: FRESHNESS,
         })
+    }
+
+    /// The same, with what says of tables that only one organization has.
+    pub(super) fn with_own_tables(self, own: Option<OwnTable>) -> SnapshotFeed {
+        SnapshotFeed { tables: self.tables.with_own(own), ..self }
     }
 
     /// The same, with new rows visible so soon.
@@ -184,6 +200,7 @@ impl SnapshotFeed {
         }
         {
             let _feeding = self.feeding.lock();
+            self.heal_shared()?;
             let Err(error) = self.snapshots.verify(org.0) else { return Ok(true) };
             if self.system.read(|tx| Ok(tx.is_fenced(org)))? {
                 return Ok(false);
@@ -294,6 +311,7 @@ impl SnapshotFeed {
                 newest
             }
         };
+        self.refresh_shared()?;
         self.applied.store(from, Ordering::Release);
         self.store_position()?;
         self.progress.lock().begun = true;

@@ -105,7 +105,7 @@ impl World {
     /// A feed as a new process has it.
     fn feed(&self) -> SnapshotFeed {
         let snapshots = Snapshots::open(self.root()).unwrap();
-        SnapshotFeed::new(self.store.system(), Arc::new(snapshots), vec![&VIEW, &NOTE_VIEW]).unwrap()
+        SnapshotFeed::new(self.store.system(), Arc::new(snapshots), vec![&VIEW, &NOTE_VIEW], vec![]).unwrap()
     }
 
     fn put(&mut self, org: OrgId, id: JobId, thing: ThingV1) {

@@ -39,6 +39,16 @@ pub fn own_attributes(tx: &OrgRead<'_>, domain: &String) -> Result<Option<OwnAtt
     Ok(readable("own attributes", domain, tx.get(&OWN_ATTRIBUTES, domain))?.flatten())
 }
 
+/// The organization's own page types among those that its attributes for a domain or host are for, each once.
+pub fn own_types(tx: &OrgRead<'_>, domain: &String) -> Result<Vec<PageType>> {
+    let own = own_attributes(tx, domain)?;
+    let types = own.iter().flat_map(|own| &own.attributes).filter_map(|row| row.page_type);
+    let mut types: Vec<_> = types.filter(|page_type| page_type.is_own()).collect();
+    types.sort_unstable();
+    types.dedup();
+    Ok(types)
+}
+
 /// Those for pages of a type; without one, those for pages of every type. One that cannot be read is left out.
 pub fn of_type(own: &[OwnAttributeV1], page_type: Option<PageType>) -> Vec<Dated> {
     let holds = |row: &&OwnAttributeV1| row.page_type.is_none() || row.page_type == page_type;

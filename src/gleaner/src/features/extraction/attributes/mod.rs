@@ -9,6 +9,7 @@ pub use rows::{OWN_ATTRIBUTES, OWN_HEADS, OwnAttributeV1, OwnAttributesV1, OwnHe
 use super::columns::{self, TypedAttribute, typed};
 use super::site::Site;
 use super::turns::ReadingTurns;
+use crate::features::urls::{count_attributes, reserved};
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec::Json;
@@ -59,7 +60,7 @@ pub(super) struct OwnAttribute {
     /// What a value must satisfy to count as valid.
     #[serde(default)]
     validation: Option<Validation>,
-    /// Pages of this type alone; null for pages of every type.
+    /// Pages of this type alone; null for pages of every type. A name that is not the platform's begins a page type of your own.
     #[serde(default)]
     page_type: Option<PageType>,
 }
@@ -272,6 +273,13 @@ fn check_all(list: &str, new: Vec<OwnAttribute>) -> Result<Vec<CheckedAttribute>
         let path = path.trim_start_matches('.');
         Error::invalid(if path.is_empty() { "xpaths" } else { path }, error.message)
     })?;
+    for (at, own) in new.iter().enumerate() {
+        if let Some(reason) = own.page_type.and_then(reserved) {
+            let field =
+                if list.is_empty() { "pageType".to_owned() } else { format!("{list}[{at}].pageType") };
+            return Err(Error::invalid(&field, reason));
+        }
+    }
     let patterns = schema.pattern_counts();
     let rows = attributes.into_iter().zip(new).zip(patterns).map(|((attribute, new), patterns)| {
         let json = serde_json::to_value(&attribute).map_err(|e| Error::internal("write an attribute", e))?;
@@ -290,7 +298,10 @@ fn save(
 ) -> Result<OwnAttributesV1> {
     check_room(tx, known.is_none(), &attributes)?;
     let head = readable("the state of own attributes", &site.host, tx.get(&OWN_HEADS, &site.host))?.flatten();
-    let before = head.map_or(0, |head| head.version).max(known.map_or(0, |known| known.version));
+    let before = head.map_or(0, |head| head.version).max(known.as_ref().map_or(0, |known| known.version));
+    let types = |rows: &[OwnAttributeV1]| rows.iter().filter_map(|row| row.page_type).collect::<Vec<_>>();
+    let had = known.map(|known| types(&known.attributes)).unwrap_or_default();
+    count_attributes(tx, "pageType", &had, &types(&attributes))?;
     let row = OwnAttributesV1 {
         domain: site.host.clone(),
         version: before.saturating_add(1),
@@ -333,8 +344,8 @@ fn check_room(tx: &OrgWrite<'_>, is_new: bool, attributes: &[OwnAttributeV1]) ->
 
 /// Gives each attribute its column in the console's tables: in that of its page type, or in all in which the domain has rows.
 fn begin_columns(tx: &OrgWrite<'_>, site: &Site, row: &OwnAttributesV1) -> Result<()> {
-    for table in columns::typed_tables() {
-        let has_rows = columns::has_rows(tx, table, &site.domain)?;
+    for table in columns::all_typed_tables(tx)? {
+        let has_rows = columns::has_rows(tx, &table, &site.domain)?;
         let belongs = |own: &&OwnAttributeV1| match own.page_type {
             Some(page_type) => columns::table_of(page_type) == table,
             None => has_rows,
@@ -346,7 +357,7 @@ fn begin_columns(tx: &OrgWrite<'_>, site: &Site, row: &OwnAttributesV1) -> Resul
             .filter_map(|own| Some(typed(Attribute::deserialize(&own.attribute.0).ok()?, own.since)))
             .collect();
         if !attributes.is_empty() {
-            columns::begin(tx, table, &site.domain, &attributes)?;
+            columns::begin(tx, &table, &site.domain, &attributes)?;
         }
     }
     Ok(())

@@ -38,7 +38,7 @@ pub struct OwnHeadV1 {
     pub version: u32,
     /// Whether there are any for pages of every type.
     pub has_untyped: bool,
-    /// The page types for which there are some of their own, a bit each.
+    /// The page types for which there are some of their own, a bit each; the highest for all of the organization's own.
     pub page_types: u8,
 }
 
@@ -48,7 +48,7 @@ impl OwnHeadV1 {
         OwnHeadV1 {
             version,
             has_untyped: attributes.iter().any(|row| row.page_type.is_none()),
-            page_types: types.fold(0, |mask, page_type| mask | 1 << page_type as u8),
+            page_types: types.fold(0, |mask, page_type| mask | bit(page_type)),
         }
     }
 
@@ -58,8 +58,19 @@ impl OwnHeadV1 {
 
     /// Whether there are some that are for pages of this type alone.
     pub fn has_of(self, page_type: PageType) -> bool {
-        self.page_types & 1 << page_type as u8 != 0
+        self.page_types & bit(page_type) != 0
     }
+
+    /// Whether there are some for page types of the organization's own.
+    pub fn has_of_own(self) -> bool {
+        self.page_types & OWN_BIT != 0
+    }
+}
+
+const OWN_BIT: u8 = 1 << 7;
+
+fn bit(page_type: PageType) -> u8 {
+    page_type.place().map_or(OWN_BIT, |place| 1 << place)
 }
 
 impl Record for OwnHeadV1 {}

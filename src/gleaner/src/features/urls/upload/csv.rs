@@ -226,10 +226,8 @@ fn read_entry(url: &str, columns: &[Column], fields: &[&str]) -> Result<NewUrl, 
 }
 
 fn page_type(text: &str) -> Result<PageType, String> {
-    PageType::named(&text.to_ascii_lowercase().replace(['-', ' '], "_")).ok_or_else(|| {
-        let names: Vec<_> = PageType::ALL.iter().map(|kind| kind.name()).collect();
-        format!("pageType: must be one of {}", names.join(", "))
-    })
+    // Whether the organization has it is asked when the entry is judged.
+    PageType::parse(&text.to_ascii_lowercase().replace(['-', ' '], "_")).map_err(|e| format!("pageType: {e}"))
 }
 
 /// What a look for a record found.

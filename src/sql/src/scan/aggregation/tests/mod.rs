@@ -67,6 +67,7 @@ fn readings_newest(table: &str, by: &str) -> NewestOf {
 fn bound(folder: &Path) -> BindRequest {
     BindRequest {
         segments: None,
+        shared: None,
         home: folder.to_owned(),
         memory_bytes: 256 << 20,
         data_bytes_max: 1 << 30,
