@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 mod account;
+mod analytics;
 mod api_keys;
 mod attributes;
 mod audit;

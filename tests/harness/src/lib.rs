@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
+pub mod collected;
 pub mod hostile;
 mod operator;
 pub mod postgres;

@@ -379,8 +379,11 @@ fn narrowed(operation: &Operation, id: &str, schemas: &Schemas<'_>) -> Vec<Strin
             // Texts of which few are allowed.
             ("actor", _) => vec![Uuid::now_v7().to_string()],
             ("resourceType", _) => vec!["url".to_owned()],
+            // A period begins before its end, which is now unless it is given.
+            ("from", _) => vec!["2024-02-03T04:05:06Z".to_owned()],
+            ("timezone", _) => vec!["Europe/Berlin".to_owned()],
+            ("sort", Some(names)) if names.contains(&json!("relevance")) => vec!["relevance&q=a".to_owned()],
             ("pageType", _) => ["product", "bestseller"].map(str::to_owned).to_vec(),
-            ("sort", _) => vec!["relevance&q=a".to_owned()],
             (_, Some(names)) => [names.first(), names.last()]
                 .into_iter()
                 .flatten()

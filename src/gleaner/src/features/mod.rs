@@ -7,6 +7,7 @@
 //! `personal` and `holdings`: exports show it and erasures remove it. Rows of an organization need no naming.
 
 pub mod account;
+pub mod analytics;
 pub mod api_keys;
 pub mod audit;
 pub mod auth;
@@ -254,6 +255,7 @@ pub static ALL: &[&Feature] = &[
     &drift::FEATURE,
     &billing::FEATURE,
     &bi::FEATURE,
+    &analytics::FEATURE,
     &audit::FEATURE,
     &raw::FEATURE,
     &account::FEATURE,

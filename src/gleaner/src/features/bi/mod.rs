@@ -5,6 +5,8 @@
 
 mod commands;
 mod compile;
+mod computation_line;
+mod computed;
 mod config;
 mod content;
 mod erase;
@@ -28,6 +30,7 @@ mod tables;
 mod task;
 mod view;
 
+pub use computed::Computed;
 pub use config::BiConfig;
 pub use exports::Exports;
 pub use feed::SnapshotFeed;

@@ -94,7 +94,8 @@ impl Queries {
     async fn sample(&self, org: &OrgStore, spec: &Arc<TableSpec>) -> Result<()> {
         let (pin, _) = self.feed.pin(org.id(), vec![Arc::clone(spec)])?;
         let sql = format!("SELECT * FROM \"{}\" LIMIT {OWN_ROWS_MAX}", spec.name);
-        let rows = self.rows_of(pin, sql).await.map_err(|e| Error::internal("sample a table", e))?;
+        let rows =
+            self.rows_of(pin, sql, OWN_ROWS_MAX).await.map_err(|e| Error::internal("sample a table", e))?;
         let columns = spec.columns.iter().map(|column| (column.name.clone(), examples(&rows, &column.name)));
         let samples = SamplesV1 { sampled_at: org.clock().now(), columns: columns.collect() };
         let table = spec.name.to_string();

@@ -4,6 +4,7 @@
 //! or not the caller waits. A statement that cannot be planned was never submitted: its row goes and the caller gets
 //! an error.
 
+use super::computation_line::ComputationLine;
 use super::content::Runnable;
 use super::feed::SnapshotFeed;
 use super::quiesce::ended;
@@ -74,6 +75,8 @@ pub struct Queries {
     pub(super) sample_turn: tokio::sync::Mutex<()>,
     /// Statements of the console's own, which have a result for a moment and never a row.
     pub(super) own: Mutex<HashSet<QueryId>>,
+    /// In front of statements that other slices have run.
+    pub(super) computing: ComputationLine,
     /// Who knows where columns came late.
     pub(super) horizons: Vec<HorizonsOf>,
     /// Who knows which agents there are.
@@ -133,6 +136,7 @@ impl Queries {
             sampling: Mutex::default(),
             sample_turn: tokio::sync::Mutex::default(),
             own: Mutex::default(),
+            computing: ComputationLine::new(),
             horizons,
             agents,
         }
@@ -335,8 +339,13 @@ impl Queries {
     }
 
     /// The first rows of a statement of the console's own, of which nothing stays. Dropping the future ends it.
-    pub(super) async fn rows_of(&self, pin: Pin, sql: String) -> Result<Vec<Map<String, Value>>, QueryError> {
-        self.own_rows(None, pin, sql).await
+    pub(super) async fn rows_of(
+        &self,
+        pin: Pin,
+        sql: String,
+        rows_max: u64,
+    ) -> Result<Vec<Map<String, Value>>, QueryError> {
+        self.own_rows(None, pin, sql, rows_max).await
     }
 
     /// The same in the turn of the statement that it belongs to.
@@ -346,7 +355,7 @@ impl Queries {
         pin: Pin,
         sql: String,
     ) -> Result<Vec<Map<String, Value>>, QueryError> {
-        self.own_rows(Some(turn), pin, sql).await
+        self.own_rows(Some(turn), pin, sql, OWN_ROWS_MAX).await
     }
 
     async fn own_rows(
@@ -354,6 +363,7 @@ impl Queries {
         turn: Option<&Turn>,
         pin: Pin,
         sql: String,
+        rows_max: u64,
     ) -> Result<Vec<Map<String, Value>>, QueryError> {
         let failed = |e: &dyn std::fmt::Display| QueryError::new(ErrorCode::Internal, e.to_string());
         let id = QueryId::new();
@@ -367,7 +377,7 @@ impl Queries {
         };
         running.wait().await?;
         let rows = tokio::task::spawn_blocking(move || {
-            let rows = ResultFile::open(&path).and_then(|result| result.first_rows(OWN_ROWS_MAX));
+            let rows = ResultFile::open(&path).and_then(|result| result.first_rows(rows_max));
             // What stays is nobody's, and the tidying task removes it.
             let _ = std::fs::remove_file(&path);
             rows
@@ -392,7 +402,7 @@ impl Queries {
         }
         let (pin, _) = self.feed.pin(nobody, Vec::new())?;
         let (sql, expected) = SELF_TEST;
-        let rows = self.rows_of(pin, sql.to_owned()).await;
+        let rows = self.rows_of(pin, sql.to_owned(), OWN_ROWS_MAX).await;
         // Nothing of it stays: neither the worker, which is nobody else's and comes to rest first, nor the folder. One that
         // does not come to rest ends by itself.
         let _ = ended(|| self.workers.serves(nobody.0)).await;

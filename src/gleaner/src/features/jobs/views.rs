@@ -9,6 +9,8 @@ use crate::console::{
 use crate::features::extraction::RESULTS;
 use base::Result;
 use base::ids::JobId;
+use base::terms::PageType;
+use fetch::Outcome;
 use sql::{Cell, ColumnKind as Kind};
 use std::sync::LazyLock;
 use store::{Key, OrgRead};
@@ -66,6 +68,9 @@ static JOB_TABLE: LazyLock<ConsoleTable<JobV2>> = LazyLock::new(|| {
             Column::required("attempt_count", Kind::Int64, "Requests that went out", |row| {
                 int(row.attempts.len() as u64)
             }),
+            Column::nullable("provider_id", Kind::Text, "Whose answer it ended with", |row| {
+                optional_text(answered(row).map(|attempt| &attempt.provider_id))
+            }),
             Column::nullable("result_id", Kind::Text, "What it extracted, while that is there", |row| {
                 optional_text(row.result_id)
             }),
@@ -80,14 +85,34 @@ static JOB_TABLE: LazyLock<ConsoleTable<JobV2>> = LazyLock::new(|| {
             Column::nullable("finished_at", Kind::Timestamp, "When it ended", |row| {
                 optional_time(row.finished_at)
             }),
+            Column::nullable(
+                "duration_ms",
+                Kind::Int64,
+                "From the beginning of its last run to its end",
+                |row| {
+                    let span = row.finished_at.zip(row.started_at);
+                    span.map_or(Cell::Null, |(end, start)| int(end.since(start).as_millis() as u64))
+                },
+            ),
         ],
     );
-    table.version(3).seen_by_agents(NAMED_BY_METADATA)
+    table.version(4).seen_by_agents(NAMED_BY_METADATA)
 });
+
+/// The attempt that brought what the job ended with: the page, or the target's own answer that there is none. It is the one
+/// that is charged.
+fn answered(job: &JobV2) -> Option<&AttemptV1> {
+    let brought = |outcome: Outcome| job.attempts.iter().rev().find(|attempt| attempt.outcome == outcome);
+    brought(Outcome::Success)
+        .or_else(|| brought(Outcome::LowQuality))
+        .or_else(|| brought(Outcome::TargetError))
+}
 
 /// A request that went out for a job.
 struct JobAttempt {
     job: JobId,
+    domain: String,
+    page_type: Option<PageType>,
     attempt: AttemptV1,
 }
 
@@ -97,6 +122,12 @@ static ATTEMPT_TABLE: LazyLock<ConsoleTable<JobAttempt>> = LazyLock::new(|| {
         "One row a request that went out for a job.",
         [
             Column::required("job_id", Kind::Text, "The job", |row| text(row.job)),
+            Column::required("domain", Kind::Text, "The job's registrable domain", |row| {
+                Cell::from(row.domain.as_str())
+            }),
+            Column::nullable("page_type", Kind::Text, "The job's page type", |row| {
+                optional_text(row.page_type)
+            }),
             Column::required("n", Kind::Int64, "1 for the first", |row| Cell::Int(row.attempt.n.into())),
             Column::required("provider_id", Kind::Text, "Who made it", |row| {
                 Cell::from(row.attempt.provider_id.as_str())
@@ -121,7 +152,7 @@ static ATTEMPT_TABLE: LazyLock<ConsoleTable<JobAttempt>> = LazyLock::new(|| {
             }),
         ],
     );
-    table.seen_by_agents(format!("job_id IN (SELECT id FROM jobs WHERE {NAMED_BY_METADATA})"))
+    table.version(2).seen_by_agents(format!("job_id IN (SELECT id FROM jobs WHERE {NAMED_BY_METADATA})"))
 });
 
 fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
@@ -129,9 +160,18 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     // Probes of benchmarks have a table of their own.
     let job = tx.get(&JOBS, &id)?.filter(|job| job.benchmark_id.is_none());
     let jobs = job_rows(tx, job.as_ref())?;
-    let attempts = job.into_iter().flat_map(|job| job.attempts);
-    let attempts: Vec<_> = attempts.map(|attempt| JobAttempt { job: id, attempt }).collect();
+    let attempts: Vec<_> = job.into_iter().flat_map(attempts_of).collect();
     Ok(vec![jobs, ATTEMPT_TABLE.rows(&attempts)])
+}
+
+fn attempts_of(job: JobV2) -> impl Iterator<Item = JobAttempt> {
+    let (id, domain, page_type) = (job.id, job.domain, job.page_type);
+    job.attempts.into_iter().map(move |attempt| JobAttempt {
+        job: id,
+        domain: domain.clone(),
+        page_type,
+        attempt,
+    })
 }
 
 /// The job of a result that is gone, once more; nothing while there is one, since the job's own change has told of it.
