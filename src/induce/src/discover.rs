@@ -4,16 +4,12 @@ use page::xpath::Fuel;
 
 use crate::answers::{Answers, Kind, answers};
 use crate::forms::Form;
-use crate::learn::{Class, EXAMPLES_MAX, Learned};
+use crate::learn::{Class, EXAMPLES_MAX, Learned, Question};
 use crate::lesson::{Goal, Wanted};
 use crate::places::{Page, Places};
 
 /// Of so many pages one may show another value than its structured data says.
 const PAGES_PER_ERROR: usize = 4;
-/// The share of held-back pages on which what was learned must be right.
-const HELD_OUT_MIN: f64 = 0.5;
-/// Pages that must have a value.
-const LABELLED_MIN: usize = 2;
 
 /// What was found out about a site.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,12 +55,9 @@ pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Disc
             })
             .map(|goal| goal.filter(|goal| !goal.members.is_empty()))
             .collect();
-        if goals.iter().flatten().count() < LABELLED_MIN {
-            continue;
-        }
-        let learned = class.learn(&wanted, &goals, fuel);
-        let is_right = learned.held_out_right >= HELD_OUT_MIN * learned.example_count as f64;
-        if (is_right || learned.is_firm) && !learned.paths.is_empty() {
+        let question = Question { wanted: &wanted, goals: &goals, hints: term.hints() };
+        let learned = class.learn_said(&question, fuel);
+        if !learned.paths.is_empty() {
             attributes.push(learned);
         }
     }
