@@ -9,8 +9,7 @@ use crate::candidates::Candidate;
 use crate::forms::{Form, fold};
 use crate::lesson::{Goal, Outcome, Wanted, answer_key, judge, read};
 use crate::places::{Page, Places};
-pub use make::Cut;
-use make::is_constant;
+pub use make::is_constant;
 use rank::{Told, choose, coverage, f1, order};
 
 /// Pages with values that are learned from.

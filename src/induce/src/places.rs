@@ -7,8 +7,8 @@ use page::html::{AttrId, Document, NodeId};
 use page::xpath::{Fuel, NodeRef};
 use url::Url;
 
+use crate::cuts::Cut;
 use crate::forms::{Form, Reading, is_image_address};
-use crate::learn::Cut;
 
 /// Places that are remembered of one value: who shows a value more often than this shows it everywhere.
 const PLACES_OF_VALUE_MAX: usize = 24;

@@ -4,8 +4,8 @@ use page::html::Document;
 use page::xpath::NodeRef;
 
 use super::{Class, Question};
-use crate::anchors::literal;
 use crate::candidates::{Candidate, candidates};
+use crate::cuts::Cut;
 use crate::forms::Form;
 use crate::lesson::Goal;
 use crate::places::Places;
@@ -48,7 +48,7 @@ impl Class<'_> {
                     let cut = Cut::of(places.page.document, place);
                     let made = candidates(places, place, &is_label).into_iter();
                     let made = made.filter_map(|one| match &cut {
-                        Some(cut) => cut.apply(one),
+                        Some(cut) => cut_out(one, cut),
                         None => Some(one),
                     });
                     found.extend(made.map(|one| Candidate { cost: one.cost + excess, ..one }));
@@ -58,7 +58,7 @@ impl Class<'_> {
         if all_places.is_empty() && wanted.form == Form::Text && !wanted.kind.is_list() {
             for (place, cut) in places.within_more(&goal.texts[0]) {
                 let whole = candidates(places, place, &is_label);
-                found.extend(whole.into_iter().filter_map(|candidate| cut.apply(candidate)));
+                found.extend(whole.into_iter().filter_map(|candidate| cut_out(candidate, &cut)));
             }
         }
         found.into_iter().map(|candidate| hinted(candidate, question.hints)).collect()
@@ -93,52 +93,13 @@ fn hinted(mut candidate: Candidate, hints: &[&str]) -> Candidate {
     candidate
 }
 
-/// How a value is cut out of a longer text.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cut {
-    /// What stands behind this.
-    Behind(String),
-    /// What stands before this.
-    Before(String),
-    /// The first address of a `srcset`.
-    Sources,
-    /// The address in a style ("background-image: url(...)").
-    Style,
-}
-
-impl Cut {
-    /// What must be cut out of this place, by the name of its attribute.
-    fn of(document: &Document, place: NodeRef) -> Option<Cut> {
-        match document.attr_name(place.attribute()?) {
-            name if name.ends_with("srcset") => Some(Cut::Sources),
-            "style" => Some(Cut::Style),
-            _ => None,
-        }
+/// An expression for the part of a longer text.
+fn cut_out(mut candidate: Candidate, cut: &Cut) -> Option<Candidate> {
+    let (xpath, cost) = cut.expression(&candidate.xpath)?;
+    if let Cut::Behind(text) | Cut::Before(text) = cut {
+        candidate.anchors.push(format!("\"{text}\""));
     }
-
-    /// An expression for the part.
-    pub fn apply(&self, mut candidate: Candidate) -> Option<Candidate> {
-        let whole = &candidate.xpath;
-        let (xpath, cost) = match self {
-            Cut::Behind(front) => {
-                (format!("substring-after(normalize-space({whole}), {})", literal(front)?), 8)
-            }
-            Cut::Before(back) => {
-                (format!("substring-before(normalize-space({whole}), {})", literal(back)?), 8)
-            }
-            Cut::Sources => (format!("substring-before(concat(normalize-space({whole}), ' '), ' ')"), 2),
-            Cut::Style => (
-                format!(
-                    "translate(translate(substring-before(substring-after({whole}, 'url('), ')'), '\"', ''), \"'\", '')"
-                ),
-                8,
-            ),
-        };
-        if let Cut::Behind(text) | Cut::Before(text) = self {
-            candidate.anchors.push(format!("\"{text}\""));
-        }
-        Some(Candidate { xpath, cost: candidate.cost + cost, ..candidate })
-    }
+    Some(Candidate { xpath, cost: candidate.cost + cost, ..candidate })
 }
 
 /// Whether all examples have the same value, so that anything which is the same on all pages may be taken for it.
