@@ -27,6 +27,10 @@ const COST_LABEL_FAR: u32 = 10;
 const COST_TAG: u32 = 30;
 /// A page has one `h1` and one `title`.
 const COST_HEADING: u32 = 9;
+/// By `main`, `article`, `figure`.
+const COST_REGION: u32 = 18;
+/// By standing next to the page's heading, whatever is between.
+const COST_NEAR_HEADING: u32 = 34;
 const COST_STEP: u32 = 3;
 const COST_DESCENDANT: u32 = 4;
 const COST_POSITION: u32 = 40;
@@ -43,6 +47,8 @@ pub struct Candidate {
     pub anchors: Vec<String>,
     /// Whether it reads the structured data itself.
     pub is_markup: bool,
+    /// Whether what it hangs on speaks of the attribute.
+    pub is_hinted: bool,
 }
 
 /// Which of its parent's children of the same name an element is, and whether it is the only one; none among very many.
@@ -111,11 +117,23 @@ pub fn candidates(places: &Places<'_>, place: NodeRef, is_label: &dyn Fn(&str) -
         }
         maker.below_ancestors(element, &tail, cost);
         maker.labelled(places, place, element, &tail, cost, is_label);
+        maker.near_heading(places.heading, element, &tail, cost);
     }
     if !matches!(document.name(element), "meta" | "link") {
         maker.absolute(place, element);
     }
     maker.out
+}
+
+/// What an element is told by whose name alone says what part of a page it is.
+fn region(name: &str) -> Option<Test> {
+    let is_region = matches!(name, "main" | "article" | "header" | "figure" | "address" | "picture" | "dl");
+    is_region.then(|| Test {
+        text: String::new(),
+        cost: COST_REGION,
+        anchor: name.to_owned(),
+        is_markup: false,
+    })
 }
 
 struct Maker<'a> {
@@ -127,7 +145,7 @@ impl Maker<'_> {
     fn push(&mut self, xpath: String, cost: u32, tests: &[&Test]) {
         let anchors = tests.iter().map(|test| test.anchor.clone()).collect();
         let is_markup = tests.iter().any(|test| test.is_markup);
-        self.out.push(Candidate { xpath, cost, anchors, is_markup });
+        self.out.push(Candidate { xpath, cost, anchors, is_markup, is_hinted: false });
     }
 
     /// By what the element itself has.
@@ -166,7 +184,8 @@ impl Maker<'_> {
             positions += u32::from(!is_only);
             at = parent;
             let above = tag(document, parent);
-            for test in tests(document, parent).iter().take(ANCHORS_MAX) {
+            let of_tag = region(above);
+            for test in tests(document, parent).iter().take(ANCHORS_MAX).chain(&of_tag) {
                 let anchor = format!("//{above}{}", test.text);
                 let base = cost + test.cost;
                 if distance <= 5 {
@@ -188,6 +207,25 @@ impl Maker<'_> {
                     self.push(both, base / 2 + inner.cost + COST_DESCENDANT, &[test, inner]);
                 }
             }
+        }
+    }
+
+    /// The first of its name behind the page's heading, or the last before it.
+    fn near_heading(&mut self, heading: Option<NodeId>, element: NodeId, tail: &str, cost: u32) {
+        let document = self.document;
+        let Some(heading) = heading else { return };
+        let name = tag(document, element);
+        let is_within = |inner: NodeId, outer: NodeId| inner >= outer && inner < document.subtree_end(outer);
+        if is_within(element, heading) || is_within(heading, element) || name == "*" {
+            return;
+        }
+        let way = if element > heading { "following" } else { "preceding" };
+        let anchor = |text: String| Test { text, cost: 0, anchor: "h1".to_owned(), is_markup: false };
+        let bare = anchor(String::new());
+        self.push(format!("//h1/{way}::{name}[1]{tail}"), cost + COST_NEAR_HEADING, &[&bare]);
+        for test in tests(document, element).iter().take(2) {
+            let own = format!("//h1/{way}::{name}{}[1]{tail}", test.text);
+            self.push(own, cost + COST_NEAR_HEADING / 2 + test.cost, &[&bare, test]);
         }
     }
 
@@ -229,7 +267,7 @@ impl Maker<'_> {
 
     fn push_label(&mut self, xpath: String, cost: u32, label: &Label) {
         let anchors = vec![format!("\"{}\"", label.anchor)];
-        self.out.push(Candidate { xpath, cost, anchors, is_markup: false });
+        self.out.push(Candidate { xpath, cost, anchors, is_markup: false, is_hinted: false });
     }
 
     /// From the label up to where the two ways part, on to a later sibling, and down.
@@ -325,7 +363,13 @@ impl Maker<'_> {
                 for (tail, cost) in tails(document, place).into_iter().take(1) {
                     let anchors = vec!["/".to_owned()];
                     let xpath = format!("{path}{tail}");
-                    self.out.push(Candidate { xpath, cost: COST_ABSOLUTE + cost, anchors, is_markup: false });
+                    self.out.push(Candidate {
+                        xpath,
+                        cost: COST_ABSOLUTE + cost,
+                        anchors,
+                        is_markup: false,
+                        is_hinted: false,
+                    });
                 }
                 return;
             }

@@ -1,19 +1,16 @@
-//! Attributes of a site without a teacher: its pages' structured data gives the labels.
+//! Attributes of a site without a teacher: its pages' structured data gives the labels, and annotators those that it leaves out.
 
 use page::xpath::Fuel;
 
-use crate::answers::{Answers, Kind, answers};
+use crate::annotate::{annotate, kind_of};
+use crate::answers::{Answers, Kind, Label, Term, answers};
 use crate::forms::Form;
-use crate::learn::{Class, EXAMPLES_MAX, Learned};
+use crate::learn::{Class, EXAMPLES_MAX, Learned, Question, is_constant};
 use crate::lesson::{Goal, Wanted};
 use crate::places::{Page, Places};
 
 /// Of so many pages one may show another value than its structured data says.
 const PAGES_PER_ERROR: usize = 4;
-/// The share of held-back pages on which what was learned must be right.
-const HELD_OUT_MIN: f64 = 0.5;
-/// Pages that must have a value.
-const LABELLED_MIN: usize = 2;
 
 /// What was found out about a site.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,49 +23,85 @@ pub struct Discovery {
     pub attributes: Vec<Learned>,
 }
 
-/// Finds expressions for all attributes that the pages' structured data has labels for. Without `kind`, the kind of most pages.
+/// The share of held-back pages on which what annotators taught must be right.
+const SEEN_HELD_OUT_MIN: f64 = 0.6;
+/// What annotators taught is trusted so much less than what pages say of themselves.
+const SEEN_TRUST: f64 = 0.6;
+/// Attributes of which many pages of a site have the same value.
+const CONSTANT: [&str; 3] = ["availability", "currency", "company"];
+
+/// What is told of a page, and by whom.
+struct Told {
+    said: Answers,
+    /// What annotators see.
+    seen: Vec<Label>,
+}
+
+/// Finds expressions for all attributes that the pages' structured data has labels for; for the others where annotators agree over
+/// the pages. Without `kind`, the kind of most pages.
 ///
 /// Each attribute is learned once for each page without that page, and kept where that gave the right value on half of them, or
 /// where its values differ and one expression is right on all pages; its expressions are learned from all pages. Ends when `fuel` is used up, with what was found until then.
 pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Discovery {
     let pages = &pages[..pages.len().min(EXAMPLES_MAX)];
-    let said: Vec<Answers> = pages.iter().map(|page| answers(page.document, kind)).collect();
+    let mut said: Vec<Answers> = pages.iter().map(|page| answers(page.document, kind)).collect();
+    if kind.is_none() && said.iter().all(|answers| answers.kind.is_none()) {
+        for (answers, page) in said.iter_mut().zip(pages) {
+            answers.kind = kind_of(*page);
+        }
+    }
     let count = |kind: Kind| said.iter().filter(|answers| answers.kind == Some(kind)).count();
     let most = Kind::ALL.into_iter().filter(|kind| count(*kind) > 0).rev().max_by_key(|kind| count(*kind));
     let Some(kind) = kind.or(most) else {
         return Discovery { kind: None, page_count: 0, attributes: Vec::new() };
     };
-    let of_kind: Vec<(&Page<'_>, &Answers)> =
-        pages.iter().zip(&said).filter(|(_, answers)| answers.kind == Some(kind)).collect();
-    let labels = || of_kind.iter().flat_map(|(_, answers)| &answers.labels);
+    let of_kind: Vec<(Page<'_>, Told)> = pages
+        .iter()
+        .zip(said)
+        .filter(|(_, answers)| answers.kind == Some(kind))
+        .map(|(page, said)| {
+            // What says that it is something else is not looked at as if it said nothing.
+            let is_other = answers(page.document, None).kind.is_some_and(|own| own != kind);
+            let seen = if is_other { Vec::new() } else { annotate(*page, kind) };
+            (*page, Told { said, seen })
+        })
+        .collect();
+    let labels = || of_kind.iter().flat_map(|(_, told)| told.said.labels.iter().chain(&told.seen));
     let mut forms: Vec<Form> = labels().map(|label| label.form).collect();
     forms.sort_unstable();
     forms.dedup();
     let text_bytes_max = labels().flat_map(|label| &label.values).map(String::len).max().unwrap_or(0);
-    let places = of_kind.iter().map(|(page, _)| Places::new(**page, &forms, text_bytes_max)).collect();
+    let places = of_kind.iter().map(|(page, _)| Places::new(*page, &forms, text_bytes_max)).collect();
     let class = Class::new(places, &[], PAGES_PER_ERROR);
-    let mut attributes = Vec::new();
-    for term in kind.terms() {
-        let wanted = Wanted { name: term.name.to_owned(), kind: term.kind, form: term.form };
-        let goals: Vec<Option<Goal>> = of_kind
-            .iter()
-            .zip(&class.examples)
-            .map(|((_, answers), places)| {
-                let label = answers.labels.iter().find(|label| label.name == term.name)?;
-                Some(Goal::labelled(term.form, &label.values, places.reading()))
-            })
-            .map(|goal| goal.filter(|goal| !goal.members.is_empty()))
-            .collect();
-        if goals.iter().flatten().count() < LABELLED_MIN {
-            continue;
-        }
-        let learned = class.learn(&wanted, &goals, fuel);
-        let is_right = learned.held_out_right >= HELD_OUT_MIN * learned.example_count as f64;
-        if (is_right || learned.is_firm) && !learned.paths.is_empty() {
-            attributes.push(learned);
+    let told: Vec<&Told> = of_kind.iter().map(|(_, told)| told).collect();
+    let attributes = kind.terms().iter().filter_map(|term| attribute(&class, &told, term, fuel)).collect();
+    Discovery { kind: Some(kind), page_count: of_kind.len(), attributes }
+}
+
+/// Learns one attribute from what pages say, or else from what annotators see.
+fn attribute(class: &Class<'_>, told: &[&Told], term: &Term, fuel: &mut Fuel) -> Option<Learned> {
+    let wanted = Wanted { name: term.name.to_owned(), kind: term.kind, form: term.form };
+    let is_own = |label: &&Label| label.name == term.name;
+    let is_said = told.iter().any(|told| told.said.labels.iter().any(|label| is_own(&label)));
+    let goals = told.iter().zip(&class.examples).map(|(told, places)| {
+        let labels = if is_said { &told.said.labels } else { &told.seen };
+        let label = labels.iter().find(is_own)?;
+        let goal = Goal::labelled(term.form, &label.values, places.reading());
+        Some(goal).filter(|goal| !goal.members.is_empty())
+    });
+    let goals: Vec<Option<Goal>> = goals.collect();
+    goals.iter().flatten().next()?;
+    let question = Question { wanted: &wanted, goals: &goals, hints: term.hints() };
+    let mut learned = class.learn_said(&question, fuel);
+    if !is_said {
+        learned.confidence *= SEEN_TRUST;
+        let is_right = learned.held_out_right >= SEEN_HELD_OUT_MIN * goals.len() as f64;
+        let may_be = !is_constant(&goals) || CONSTANT.contains(&term.name);
+        if !(is_right && may_be && learned.example_count > 1) {
+            return None;
         }
     }
-    Discovery { kind: Some(kind), page_count: of_kind.len(), attributes }
+    Some(learned).filter(|learned| !learned.paths.is_empty())
 }
 
 #[cfg(test)]

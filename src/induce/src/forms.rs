@@ -165,21 +165,73 @@ fn link_key(text: &str, base: &Url) -> Option<String> {
     Some(format!("u:{host}{}{query}", url.path().trim_end_matches('/')))
 }
 
-/// The name of an image's file without its ending and what sizes add to it ("-1024x683", "_640x", "-scaled", "@2x").
+/// Whether an address is that of an image by its ending, as links to images are.
+pub fn is_image_address(text: &str) -> bool {
+    let path = text.split(['?', '#']).next().unwrap_or(text).to_ascii_lowercase();
+    ["jpg", "jpeg", "png", "webp", "gif", "avif"]
+        .iter()
+        .any(|ending| path.rsplit_once('.').is_some_and(|(_, own)| own == *ending))
+}
+
+/// The name of an image's file without its ending and what sizes add to it ("-1024x683", "_640x", "-scaled", "@2x"). Where that
+/// is a size alone, the name of the folder ("photo-of-soup/650_1200.jpg").
 fn image_key(text: &str, base: &Url) -> Option<String> {
     let url = join(text, base)?;
-    let path = url.path();
-    let file = path.rsplit('/').find(|part| !part.is_empty())?.to_ascii_lowercase();
-    let stem = file.split('.').next().unwrap_or(&file);
-    let mut stem = stem.strip_suffix("@2x").unwrap_or(stem);
-    stem = stem.strip_suffix("-scaled").unwrap_or(stem);
-    if let Some((front, size)) = stem.rsplit_once(['-', '_'])
-        && size.contains('x')
-        && size.bytes().all(|byte| byte.is_ascii_digit() || byte == b'x')
-    {
-        stem = front;
-    }
-    if stem.len() < 4 { Some(format!("i:{path}")) } else { Some(format!("i:{stem}")) }
+    // Services that scale images have the address in a parameter, and some in one segment of the path.
+    let is_address = |text: &str| text.contains('/') && text.contains('.');
+    let within = url
+        .query_pairs()
+        .take(16)
+        .find(|(name, value)| matches!(&**name, "url" | "src" | "image" | "img") && is_address(value));
+    let path = within.map_or_else(|| url.path().to_owned(), |(_, value)| value.into_owned());
+    let path = path.split(['?', '#']).next().unwrap_or(&path).replace("%2F", "/").to_ascii_lowercase();
+    let segments = path.rsplit('/').filter(|segment| !segment.is_empty());
+    let mut stems = segments.take(5).map(image_stem);
+    let named = stems.find(|stem| !is_size(stem)).filter(|stem| stem.len() >= 4);
+    Some(format!("i:{}", named.unwrap_or(&path)))
+}
+
+/// A file's name without its ending and the size behind it.
+fn image_stem(segment: &str) -> &str {
+    let first = segment.split('.').next().unwrap_or(segment);
+    let stem =
+        if first.len() < 4 { segment.rsplit_once('.').map_or(segment, |(stem, _)| stem) } else { first };
+    let stem = stem.strip_suffix("@2x").unwrap_or(stem);
+    let bytes = stem.as_bytes();
+    // "-300x200" and all behind it, "_640x" too.
+    let is_cut = |at: &usize| {
+        let rest = &bytes[at + 1..];
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        matches!(bytes[*at], b'-' | b'_') && (2..=5).contains(&digits) && rest.get(digits) == Some(&b'x')
+    };
+    let stem = (1..bytes.len()).find(is_cut).map_or(stem, |at| &stem[..at]);
+    stem.strip_suffix("-scaled").unwrap_or(stem)
+}
+
+/// Whether a name is a size and nothing else ("650_1200", "w_500,h_300", "master").
+fn is_size(stem: &str) -> bool {
+    let is_part = |part: &str| {
+        let digits = part.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let letters = part.len() - digits.len();
+        let is_count = digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_word = matches!(
+            part,
+            "master"
+                | "original"
+                | "large"
+                | "medium"
+                | "small"
+                | "thumb"
+                | "full"
+                | "public"
+                | "crop"
+                | "max"
+        );
+        is_word || letters <= 2 && is_count
+    };
+    // "1.jpg" and "2.jpg" are two images of one folder.
+    let is_number = stem.len() < 3 && stem.bytes().all(|byte| byte.is_ascii_digit());
+    !is_number && !stem.starts_with('0') && stem.split(['-', '_', ',', '.', ':', '=', 'x']).all(is_part)
 }
 
 /// Words of which one in a short text says whether something can be bought; the first that is there counts.
@@ -238,6 +290,13 @@ mod tests {
             (Form::Link, "https://www.shop.example/c/", "http://shop.example/c#top"),
             (Form::Link, "https://www.shop.example/a/c", "c"),
             (Form::Image, "https://cdn.example/x/soup-1200x675.jpg?w=4", "/y/soup-300x200.webp"),
+            (
+                Form::Image,
+                "https://i.example/b1/soup_pot/650_1200.jpg",
+                "//i.example/b1/soup_pot/1366_521.jpg",
+            ),
+            (Form::Image, "/p/soup-scaled-1200x630-c-default.jpg", "/p/soup-scaled-500x500-c-default.jpg"),
+            (Form::Image, "/p/soup.jpg", "/_next/image?url=https%3A%2F%2Fcdn.example%2Fsoup.jpg&w=640"),
             (Form::Availability, "https://schema.org/InStock", "In stock: 3 left"),
             (Form::Availability, "http://schema.org/OutOfStock", "Sold out"),
         ] {
@@ -259,6 +318,7 @@ mod tests {
             (Form::Duration, "PT1H", "1"),
             (Form::Link, "https://www.shop.example/c", "mailto:c"),
             (Form::Image, "https://cdn.example/soup.jpg", "/stew.jpg"),
+            (Form::Image, "https://cdn.example/soup/1.jpg", "https://cdn.example/soup/2.jpg"),
             (Form::Availability, "https://schema.org/InStock", "Not in stock"),
         ] {
             assert!(!same(form, label, shown), "{form:?} {label} {shown}");

@@ -3,13 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use page::extract::{Attribute, AttributeType};
-use page::html::Document;
-use page::xpath::{Fuel, NodeRef, XPath};
+use page::xpath::{Fuel, XPath};
 
-use crate::candidates::{Candidate, candidates};
+use crate::candidates::Candidate;
 use crate::forms::{Form, fold};
 use crate::lesson::{Goal, Outcome, Wanted, answer_key, judge, read};
 use crate::places::{Page, Places};
+pub use make::is_constant;
+use rank::{Told, choose, coverage, f1, order};
 
 /// Pages with values that are learned from.
 pub const EXAMPLES_MAX: usize = 32;
@@ -26,17 +27,18 @@ const TRIED_MAX: usize = 240;
 const COMPARED_MAX: usize = 10;
 /// Different expressions that are made for one attribute.
 const CANDIDATES_MAX: usize = 30_000;
-/// Places of a value on one page that expressions are made for.
-const PLACES_MAX: usize = 16;
-/// What is added to a cost at most for text beside the value.
-const EXCESS_MAX: usize = 30;
-/// Expressions of an attribute that do not read structured data, and those that do.
-const KEPT_MAX: usize = 3;
-const KEPT_MARKUP_MAX: usize = 2;
 /// What an expression must reach on the examples.
 const F1_MIN: f64 = 0.5;
 /// Costs above which an expression is no fallback: it hangs on positions.
 const FALLBACK_COST_MAX: u32 = 60;
+/// Expressions that read structured data, where they are learned apart.
+const TRIED_MARKUP_MAX: usize = 60;
+/// Pages with the right value that one page outweighs which shows another value, but not what it says of itself.
+const UNSHOWN_WEIGHT: usize = 2;
+/// The share of held-back pages on which what was learned from pages alone must be right.
+const HELD_OUT_MIN: f64 = 0.5;
+/// Pages that must show a value.
+const LABELLED_MIN: usize = 2;
 /// What is added to the cost of an expression of which only the first node is right.
 const COST_AMBIGUOUS: u32 = 15;
 
@@ -168,6 +170,22 @@ pub struct Class<'a> {
     examples_per_error: usize,
 }
 
+/// What is asked of a class.
+pub struct Question<'q> {
+    pub wanted: &'q Wanted,
+    /// What is told of the example of the same place.
+    pub goals: &'q [Option<Goal>],
+    /// Parts of names and labels that speak of the attribute, in lower case.
+    pub hints: &'q [&'q str],
+}
+
+/// The examples that show a value in structured data, and those that show it otherwise, a bit each.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    in_markup: u32,
+    in_text: u32,
+}
+
 /// A candidate and what it came to on each example.
 struct Tried {
     candidate: Candidate,
@@ -201,14 +219,39 @@ impl<'a> Class<'a> {
         self.examples.iter().chain(&self.others)
     }
 
-    /// Learns one attribute. A goal is what is told of the example of the same place.
+    /// Learns one attribute of which all that is told is true. A goal is what is told of the example of the same place.
     pub fn learn(&self, wanted: &Wanted, goals: &[Option<Goal>], fuel: &mut Fuel) -> Learned {
-        let example_count = goals.iter().flatten().filter(|goal| !goal.members.is_empty()).count();
-        let mut tried = self.try_all(wanted, goals, fuel);
-        let all: Vec<usize> = (0..goals.len()).filter(|at| goals[*at].is_some()).collect();
-        let held_out_right = self.hold_out(&tried, goals, &all);
-        tried.retain(|one| self.is_fit(one, goals, &all));
-        tried.sort_by(|a, b| order(a, b, goals, &all));
+        let question = Question { wanted, goals, hints: &[] };
+        let (tried, _) = self.try_all(&question, true, fuel);
+        let settled = self.settle(&question, u32::MAX, tried, fuel);
+        settled.learned(wanted)
+    }
+
+    /// Learns one attribute from what pages say of themselves. What reads structured data is right about it by nature, so
+    /// that and what readers see are learned apart, and only of pages that show the value; what does not hold is left out.
+    pub fn learn_said(&self, question: &Question<'_>, fuel: &mut Fuel) -> Learned {
+        let (tried, shown) = self.try_all(question, false, fuel);
+        let (markup, seen): (Vec<Tried>, Vec<Tried>) =
+            tried.into_iter().partition(|one| one.candidate.is_markup);
+        let mut settled = self.settle(question, shown.in_markup, markup, fuel);
+        let seen = self.settle(question, shown.in_text, seen, fuel);
+        if !settled.holds() {
+            settled = Settled::default();
+        }
+        if seen.holds() {
+            settled = settled.followed_by(seen);
+        }
+        settled.learned(question.wanted)
+    }
+
+    /// Chooses among expressions that were tried.
+    fn settle(&self, question: &Question<'_>, shown: u32, mut tried: Vec<Tried>, fuel: &mut Fuel) -> Settled {
+        let told = Told { goals: question.goals, shown };
+        let example_count = (0..told.goals.len()).filter(|at| told.has_value(*at)).count();
+        let all: Vec<usize> = (0..told.goals.len()).filter(|at| told.goals[*at].is_some()).collect();
+        let held_out_right = self.hold_out(&tried, told, &all);
+        tried.retain(|one| self.is_fit(one, told, &all));
+        tried.sort_by(|a, b| order(a, b, told, &all));
         // Equal expressions but for their costs come in crowds, and the first of each anchor speaks for it.
         let mut seen: Vec<Vec<String>> = Vec::new();
         tried.retain(|one| {
@@ -217,40 +260,47 @@ impl<'a> Class<'a> {
             is_new
         });
         tried.truncate(COMPARED_MAX * 3);
-        self.compare(wanted, &mut tried, fuel);
-        tried.sort_by(|a, b| order(a, b, goals, &all));
+        self.compare(question.wanted, &mut tried, fuel);
+        tried.sort_by(|a, b| order(a, b, told, &all));
         let kept = choose(&tried);
         let paths = kept.iter().map(|one| LearnedPath {
             xpath: one.candidate.xpath.clone(),
-            f1: f1(one, goals, &all),
+            f1: f1(one, told, &all),
             coverage: coverage(one),
             is_markup: one.candidate.is_markup,
         });
         let paths: Vec<_> = paths.collect();
         let agreed = kept.first().map_or(0.0, |first| coverage(first) * self.others.len() as f64 / 4.0);
         let asked = self.others.len() as f64 / 4.0;
+        let told_count = told.goals.iter().flatten().filter(|goal| !goal.members.is_empty()).count();
+        let is_constant = is_constant(told.goals);
         let confidence = match paths.is_empty() {
             true => 0.0,
             false => {
-                let evidence = if is_constant(goals) { 0.5 } else { 1.0 };
-                (evidence * held_out_right + agreed + 1.0) / (example_count as f64 + asked + 2.0)
+                let evidence = if is_constant { 0.5 } else { 1.0 };
+                (evidence * held_out_right + agreed + 1.0) / (told_count as f64 + asked + 2.0)
             }
         };
-        let is_firm = kept.first().is_some_and(|first| first.candidate.cost <= FALLBACK_COST_MAX)
-            && paths.first().is_some_and(|path| path.f1 > 0.99)
-            && example_count > 1
-            && !is_constant(goals);
-        let (name, kind) = (wanted.name.clone(), wanted.kind);
-        Learned { name, kind, paths, example_count, held_out_right, is_firm, confidence }
+        let is_firm = kept.first().is_some_and(|first| {
+            let is_chance = is_constant || example_count < 2;
+            first.candidate.cost <= FALLBACK_COST_MAX && (!is_chance || first.candidate.is_hinted)
+        }) && paths.first().is_some_and(|path| path.f1 > 0.99);
+        Settled { paths, example_count, held_out_right, is_firm, confidence }
     }
 
-    /// Makes candidates of every example and tries the most promising on all.
-    fn try_all(&self, wanted: &Wanted, goals: &[Option<Goal>], fuel: &mut Fuel) -> Vec<Tried> {
-        let is_constant = is_constant(goals);
+    /// Makes candidates of every example and tries the most promising on all. `is_true` is whether all values are seen where they
+    /// are told.
+    fn try_all(&self, question: &Question<'_>, is_true: bool, fuel: &mut Fuel) -> (Vec<Tried>, Shown) {
+        let is_constant = is_constant(question.goals);
         let mut made: HashMap<String, (Candidate, u32)> = HashMap::new();
-        for (at, (places, goal)) in self.examples.iter().zip(goals).enumerate() {
+        let mut shown = Shown::default();
+        for (at, (places, goal)) in self.examples.iter().zip(question.goals).enumerate() {
             let Some(goal) = goal.as_ref().filter(|goal| !goal.members.is_empty()) else { continue };
-            for candidate in self.made_for(wanted, goal, places, is_constant) {
+            for candidate in self.made_for(question, goal, places, is_constant) {
+                match candidate.is_markup {
+                    true => shown.in_markup |= 1 << at,
+                    false => shown.in_text |= 1 << at,
+                }
                 if made.len() == CANDIDATES_MAX && !made.contains_key(&candidate.xpath) {
                     continue;
                 }
@@ -258,6 +308,9 @@ impl<'a> Class<'a> {
                 known.1 |= 1 << at;
                 known.0.cost = known.0.cost.min(candidate.cost);
             }
+        }
+        if is_true {
+            shown = Shown { in_markup: u32::MAX, in_text: u32::MAX };
         }
         let mut ordered: Vec<(Candidate, u32)> = made.into_values().collect();
         // What was made for many examples is right on them, and wrong only by what it finds before.
@@ -267,66 +320,23 @@ impl<'a> Class<'a> {
             };
             key(a, *of_a).cmp(&key(b, *of_b)).then_with(|| a.xpath.cmp(&b.xpath))
         });
-        ordered.truncate(TRIED_MAX);
-        let try_one = |(candidate, origins): (Candidate, u32)| {
-            let xpath = XPath::compile(&candidate.xpath).ok()?;
-            let outcomes = self.outcomes(wanted, &xpath, goals, fuel)?;
+        let mut room = [TRIED_MAX, if is_true { TRIED_MAX } else { TRIED_MARKUP_MAX }];
+        let mut tried = Vec::new();
+        for (candidate, origins) in ordered {
+            let room = &mut room[usize::from(candidate.is_markup && !is_true)];
+            if *room == 0 {
+                continue;
+            }
+            *room -= 1;
+            let shown = if candidate.is_markup { shown.in_markup } else { shown.in_text };
+            let Ok(xpath) = XPath::compile(&candidate.xpath) else { continue };
+            let told = Told { goals: question.goals, shown };
+            let Some(outcomes) = self.outcomes(question.wanted, &xpath, told, fuel) else { continue };
             let ambiguous = outcomes.iter().any(|outcome| outcome.is_ambiguous);
             let rank = candidate.cost + if ambiguous { COST_AMBIGUOUS } else { 0 };
-            Some(Tried { candidate, xpath, origins, outcomes, answers: Vec::new(), rank })
-        };
-        ordered.into_iter().filter_map(try_one).collect()
-    }
-
-    fn made_for(
-        &self,
-        wanted: &Wanted,
-        goal: &Goal,
-        places: &Places<'_>,
-        is_constant: bool,
-    ) -> Vec<Candidate> {
-        let pages = self.examples.len() + self.others.len();
-        let is_label = |text: &str| pages < 2 || self.labels.get(text).is_some_and(|count| *count > 1);
-        let last = goal.members.len() - 1;
-        let mut members = match wanted.kind.is_list() {
-            true => vec![0, 1.min(last), last / 2, last],
-            false => (0..=last.min(3)).collect(),
-        };
-        members.dedup();
-        let mut found = Vec::new();
-        let mut all_places = Vec::new();
-        // Of a single value that is written in several ways the longest says most; "8" stands everywhere.
-        if !wanted.kind.is_list() {
-            members.sort_by_key(|member| std::cmp::Reverse(goal.texts[*member].len()));
+            tried.push(Tried { candidate, xpath, origins, outcomes, answers: Vec::new(), rank });
         }
-        for member in members {
-            if !wanted.kind.is_list() && !all_places.is_empty() {
-                break;
-            }
-            let there = places.of_keys(&goal.members[member]).into_iter();
-            let there = there.filter(|place| !is_constant || is_read(places.page.document, *place));
-            let there: Vec<NodeRef> = there.take(PLACES_MAX).collect();
-            let length = |place: &NodeRef| place.string_value(places.page.document).trim().len();
-            let shortest = there.iter().map(length).min().unwrap_or(0);
-            for place in there {
-                if !all_places.contains(&place) {
-                    all_places.push(place);
-                    // "12.90" in a box of its own rather than in the box around it, whose first number it is.
-                    let excess = (length(&place) - shortest).min(EXCESS_MAX) as u32;
-                    let made = candidates(places, place, &is_label).into_iter();
-                    found.extend(made.map(|one| Candidate { cost: one.cost + excess, ..one }));
-                }
-            }
-        }
-        if all_places.is_empty() && wanted.form == Form::Text && !wanted.kind.is_list() {
-            for (place, beginning) in places.behind_a_beginning(&goal.texts[0]) {
-                let whole = candidates(places, place, &is_label);
-                found.extend(
-                    whole.into_iter().filter_map(|candidate| without_beginning(candidate, &beginning)),
-                );
-            }
-        }
-        found
+        (tried, shown)
     }
 
     /// What an expression comes to on each example that something is told of. None when it ran dry, or was wrong so often that it
@@ -335,20 +345,20 @@ impl<'a> Class<'a> {
         &self,
         wanted: &Wanted,
         xpath: &XPath,
-        goals: &[Option<Goal>],
+        told: Told<'_>,
         fuel: &mut Fuel,
     ) -> Option<Vec<Outcome>> {
         let mut wrong = 0;
-        let mut outcomes = Vec::with_capacity(goals.len());
-        for (places, goal) in self.examples.iter().zip(goals) {
+        let mut outcomes = Vec::with_capacity(told.goals.len());
+        for (at, (places, goal)) in self.examples.iter().zip(told.goals).enumerate() {
             let outcome = match goal {
                 Some(goal) => {
                     judge(wanted, goal, &read(xpath, places, fuel)?, self.precision_min(), places.reading())
                 }
                 None => Outcome::default(),
             };
-            wrong += usize::from(outcome.is_wrong);
-            if wrong > self.errors_max(goals.len()) + 1 {
+            wrong += usize::from(outcome.is_wrong && !told.is_unshown(at));
+            if wrong > self.errors_max(told.goals.len()) + 1 {
                 return None;
             }
             outcomes.push(outcome);
@@ -365,21 +375,28 @@ impl<'a> Class<'a> {
         examples.checked_div(self.examples_per_error).unwrap_or(0)
     }
 
-    /// Whether an expression may be kept, by these examples.
-    fn is_fit(&self, one: &Tried, goals: &[Option<Goal>], pages: &[usize]) -> bool {
-        let wrong = pages.iter().filter(|at| one.outcomes[**at].is_wrong).count();
-        wrong <= self.errors_max(pages.len()) && f1(one, goals, pages) >= F1_MIN
+    /// Whether an expression may be kept, by these examples. Where a page does not show what it says, another value there speaks
+    /// less against an expression.
+    fn is_fit(&self, one: &Tried, told: Told<'_>, pages: &[usize]) -> bool {
+        let wrong = |unshown: bool| {
+            let of_them = pages.iter().filter(|at| told.is_unshown(**at) == unshown);
+            of_them.filter(|at| one.outcomes[**at].is_wrong).count()
+        };
+        let shown = pages.iter().filter(|at| !told.is_unshown(**at));
+        let right = shown.clone().filter(|at| told.has_value(**at) && one.outcomes[**at].score > 0.0);
+        wrong(false) <= self.errors_max(shown.count())
+            && UNSHOWN_WEIGHT * wrong(true) <= right.count()
+            && f1(one, told, pages) >= F1_MIN
     }
 
     /// Learns as often as there are examples with a value, each time without one, and asks for that one.
-    fn hold_out(&self, tried: &[Tried], goals: &[Option<Goal>], all: &[usize]) -> f64 {
-        let has_value = |at: &usize| goals[*at].as_ref().is_some_and(|goal| !goal.members.is_empty());
-        let held = all.iter().filter(|at| has_value(at));
+    fn hold_out(&self, tried: &[Tried], told: Told<'_>, all: &[usize]) -> f64 {
+        let held = all.iter().filter(|at| told.has_value(**at));
         held.map(|held| {
             let rest: Vec<usize> = all.iter().copied().filter(|at| at != held).collect();
             let known = tried.iter().filter(|one| one.origins & !(1 << held) != 0);
             let best =
-                known.filter(|one| self.is_fit(one, goals, &rest)).min_by(|a, b| order(a, b, goals, &rest));
+                known.filter(|one| self.is_fit(one, told, &rest)).min_by(|a, b| order(a, b, told, &rest));
             best.map_or(0.0, |best| best.outcomes[*held].score)
         })
         .sum()
@@ -411,101 +428,46 @@ impl<'a> Class<'a> {
     }
 }
 
-/// Whether all examples have the same value, so that anything which is the same on all pages may be taken for it.
-fn is_constant(goals: &[Option<Goal>]) -> bool {
-    let mut told = goals.iter().flatten().filter(|goal| !goal.members.is_empty());
-    let Some(first) = told.next() else { return false };
-    let mut rest = told.peekable();
-    rest.peek().is_some()
-        && rest.all(|goal| {
-            goal.members.iter().flatten().any(|key| first.members.iter().flatten().any(|own| own == key))
-        })
+/// What came of trying: the chosen expressions and what speaks for them.
+#[derive(Default)]
+struct Settled {
+    paths: Vec<LearnedPath>,
+    example_count: usize,
+    held_out_right: f64,
+    is_firm: bool,
+    confidence: f64,
 }
 
-/// Whether a place is a text, or an attribute that is about the page or leads somewhere.
-fn is_read(document: &Document, place: NodeRef) -> bool {
-    let name = place.attribute().map(|attribute| document.attr_name(attribute));
-    name.is_none_or(|name| matches!(name, "content" | "href" | "src" | "datetime"))
-}
-
-/// An expression that takes off what stands before a value in the same text.
-fn without_beginning(candidate: Candidate, beginning: &str) -> Option<Candidate> {
-    if beginning.contains(['\'', '"']) || beginning.contains(char::is_control) {
-        return None;
+impl Settled {
+    /// Whether it may be kept where nobody told the values.
+    fn holds(&self) -> bool {
+        let is_right = self.held_out_right >= HELD_OUT_MIN * self.example_count as f64;
+        !self.paths.is_empty() && (self.is_firm || is_right && self.example_count >= LABELLED_MIN)
     }
-    let xpath = format!("substring-after(normalize-space({}), '{beginning}')", candidate.xpath);
-    let mut anchors = candidate.anchors;
-    anchors.push(format!("\"{beginning}\""));
-    Some(Candidate { xpath, cost: candidate.cost + 8, anchors, is_markup: candidate.is_markup })
-}
 
-/// F1 over these examples: what was found of what is there, and what was found beside it.
-fn f1(one: &Tried, goals: &[Option<Goal>], pages: &[usize]) -> f64 {
-    let has_value = |at: &&usize| goals[**at].as_ref().is_some_and(|goal| !goal.members.is_empty());
-    let there = pages.iter().filter(has_value).count() as f64;
-    let right: f64 = pages.iter().filter(has_value).map(|at| one.outcomes[*at].score).sum();
-    let wrong = pages.iter().filter(|at| one.outcomes[**at].is_wrong).count() as f64;
-    let given = pages.iter().filter(has_value).filter(|at| one.outcomes[**at].score > 0.0).count() as f64;
-    2.0 * right / (there + given + wrong).max(1.0)
-}
-
-/// The better first: F1 in steps of a fiftieth, then cost, then length.
-fn order(a: &Tried, b: &Tried, goals: &[Option<Goal>], pages: &[usize]) -> std::cmp::Ordering {
-    let key = |one: &Tried| {
-        let lost = 50 - (f1(one, goals, pages) * 50.0).round() as i64;
-        (lost, one.rank, one.candidate.xpath.len())
-    };
-    key(a).cmp(&key(b)).then_with(|| a.candidate.xpath.cmp(&b.candidate.xpath))
-}
-
-/// The share of the other pages on which it gave something.
-fn coverage(one: &Tried) -> f64 {
-    if one.answers.is_empty() {
-        return 1.0;
+    /// These expressions, and behind them the others; what speaks for them is what speaks for the first.
+    fn followed_by(mut self, behind: Settled) -> Settled {
+        if self.paths.is_empty() {
+            return behind;
+        }
+        self.paths.extend(behind.paths);
+        self
     }
-    one.answers.iter().flatten().count() as f64 / one.answers.len() as f64
-}
 
-/// The best, and behind it those that hang on something else and do not contradict it.
-fn choose(tried: &[Tried]) -> Vec<&Tried> {
-    let mut kept: Vec<&Tried> = Vec::new();
-    for one in tried {
-        let same_kind =
-            kept.iter().filter(|known| known.candidate.is_markup == one.candidate.is_markup).count();
-        let most = if one.candidate.is_markup { KEPT_MARKUP_MAX } else { KEPT_MAX };
-        let shares = |known: &&Tried| {
-            one.candidate.anchors.iter().any(|anchor| known.candidate.anchors.contains(anchor))
-        };
-        let is_weak =
-            kept.first().is_some_and(|first| one.candidate.cost > FALLBACK_COST_MAX || !adds(first, one));
-        if same_kind < most
-            && !is_weak
-            && !kept.iter().any(shares)
-            && !kept.iter().any(|known| contradicts(known, one))
-        {
-            kept.push(one);
+    fn learned(self, wanted: &Wanted) -> Learned {
+        Learned {
+            name: wanted.name.clone(),
+            kind: wanted.kind,
+            paths: self.paths,
+            example_count: self.example_count,
+            held_out_right: self.held_out_right,
+            is_firm: self.is_firm,
+            confidence: self.confidence,
         }
     }
-    kept
 }
 
-/// Whether an expression is as good as the best on the examples, or finds what that one misses.
-fn adds(best: &Tried, one: &Tried) -> bool {
-    let sum = |tried: &Tried| tried.outcomes.iter().map(|outcome| outcome.score).sum::<f64>();
-    let mut both = best.outcomes.iter().zip(&one.outcomes);
-    sum(one) >= 0.9 * sum(best) || both.any(|(best, one)| best.score == 0.0 && one.score > 0.0)
-}
-
-/// Whether two expressions give different values on more than a tenth of the other pages.
-fn contradicts(a: &Tried, b: &Tried) -> bool {
-    let both = a.answers.iter().zip(&b.answers).filter(|(a, b)| a.is_some() && b.is_some());
-    let (mut asked, mut apart) = (0, 0);
-    for (a, b) in both {
-        asked += 1;
-        apart += usize::from(a != b);
-    }
-    apart * 10 > asked
-}
-
+mod make;
+mod rank;
 #[cfg(test)]
 mod tests;

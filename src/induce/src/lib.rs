@@ -30,8 +30,10 @@
 //! - An attribute for which nothing held on a held-back page is left out, never guessed.
 
 mod anchors;
+mod annotate;
 mod answers;
 mod candidates;
+mod cuts;
 mod discover;
 mod forms;
 mod learn;
@@ -40,6 +42,7 @@ mod places;
 mod repair;
 mod times;
 
+pub use annotate::{Observation, observe};
 pub use answers::{Answers, Kind, Label, Term, answers, is_linked_data};
 pub use discover::{Discovery, discover};
 pub use forms::{Form, Reading};

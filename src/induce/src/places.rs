@@ -7,7 +7,8 @@ use page::html::{AttrId, Document, NodeId};
 use page::xpath::{Fuel, NodeRef};
 use url::Url;
 
-use crate::forms::{Form, Reading};
+use crate::cuts::Cut;
+use crate::forms::{Form, Reading, is_image_address};
 
 /// Places that are remembered of one value: who shows a value more often than this shows it everywhere.
 const PLACES_OF_VALUE_MAX: usize = 24;
@@ -35,6 +36,8 @@ pub struct Page<'a> {
 pub struct Places<'a> {
     pub page: Page<'a>,
     pub mark: Option<DecimalMark>,
+    /// The page's first `h1`.
+    pub heading: Option<NodeId>,
     by_key: HashMap<String, Vec<NodeRef>>,
     /// Visible text nodes that are not blank, in order.
     texts: Vec<NodeId>,
@@ -53,7 +56,8 @@ impl<'a> Places<'a> {
     /// Looks through a page once. `forms` are those of the values that will be asked for, `text_bytes_max` bounds the texts.
     pub fn new(page: Page<'a>, forms: &[Form], text_bytes_max: usize) -> Places<'a> {
         let mark = page.mark();
-        let mut places = Places { page, mark, by_key: HashMap::new(), texts: Vec::new() };
+        let heading = page.document.lookup_name("h1").and_then(|h1| page.document.elements_named(h1).next());
+        let mut places = Places { page, mark, heading, by_key: HashMap::new(), texts: Vec::new() };
         let mut walk = Walk { forms, text_bytes_max, looks: LOOKS_MAX, bytes: FORM_BYTES_MAX };
         let visible = visible_nodes(page.document);
         let wraps = wrappers(page.document, &visible);
@@ -88,19 +92,28 @@ impl<'a> Places<'a> {
         self.by_key.insert(key, places).unwrap_or_default()
     }
 
-    /// Text nodes that end with a value and begin with something short, with that beginning ("By " before "Ann Lee").
-    pub fn behind_a_beginning(&self, value: &str) -> Vec<(NodeRef, String)> {
+    /// Text nodes that begin or end with a value and have something short beside it, with how it is cut out: "By " before "Ann
+    /// Lee", " | Shop" behind a title.
+    pub fn within_more(&self, value: &str) -> Vec<(NodeRef, Cut)> {
         let value = collapse_space(value);
         let mut found = Vec::new();
+        let is_said = |text: &str, longest: usize| {
+            (2..=longest).contains(&text.len()) && text.contains(|c: char| c.is_alphanumeric())
+        };
         for text in &self.texts {
             let raw = self.page.document.text(*text);
             if value.is_empty() || raw.len() < value.len() || raw.len() > value.len() + 2 * LABEL_BYTES_MAX {
                 continue;
             }
             let shown = collapse_space(raw);
-            let Some(beginning) = shown.strip_suffix(&*value) else { continue };
-            if (2..=24).contains(&beginning.len()) && beginning.contains(|c: char| c.is_alphanumeric()) {
-                found.push((NodeRef::of(*text), beginning.to_owned()));
+            let shown = shown.trim();
+            let place = NodeRef::of(*text);
+            match (shown.strip_suffix(&*value), shown.strip_prefix(&*value)) {
+                (Some(front), _) if is_said(front, 24) => found.push((place, Cut::Behind(front.to_owned()))),
+                (_, Some(back)) if value.len() > 4 && is_said(back, LABEL_BYTES_MAX) => {
+                    found.push((place, Cut::Before(back.to_owned())));
+                }
+                _ => {}
             }
             if found.len() == PLACES_OF_VALUE_MAX {
                 break;
@@ -137,9 +150,9 @@ impl<'a> Places<'a> {
     fn look_at_attributes(&mut self, node: NodeId, walk: &mut Walk<'_>) {
         let document = self.page.document;
         for attribute in document.attributes(node).take(64).map(AttrId) {
-            let value = document.attr_value(attribute);
-            let place = NodeRef::of_attribute(node, attribute);
             let name = document.attr_name(attribute);
+            let value = address_within(name, document.attr_value(attribute));
+            let place = NodeRef::of_attribute(node, attribute);
             // What a choice stands for is no value of the page.
             let is_choice = name == "value" && matches!(document.name(node), "input" | "option" | "button");
             if value.len() <= ATTRIBUTE_BYTES_MAX && carries_values(name) && !is_choice {
@@ -149,9 +162,22 @@ impl<'a> Places<'a> {
     }
 }
 
+/// Of an attribute that has an address among other things, the first address.
+fn address_within<'v>(name: &str, value: &'v str) -> &'v str {
+    if name.ends_with("srcset") {
+        return value.split_ascii_whitespace().next().unwrap_or_default();
+    }
+    if name == "style" {
+        let address = value.split_once("url(").and_then(|(_, rest)| rest.split_once(')'));
+        return address.map_or("", |(address, _)| address.trim_matches(['\'', '"', ' ']));
+    }
+    value
+}
+
 /// Attributes whose values a reader of the page sees, follows or hears.
 fn carries_values(name: &str) -> bool {
     matches!(name, "content" | "href" | "src" | "datetime" | "value" | "alt" | "title" | "aria-label")
+        || matches!(name, "srcset" | "imagesrcset" | "style")
         || name.starts_with("data-")
 }
 
@@ -189,7 +215,8 @@ impl Walk<'_> {
         let reading = places.reading();
         for form in self.forms {
             let fits = match form {
-                Form::Link | Form::Image => !is_text,
+                Form::Link => !is_text,
+                Form::Image => !is_text && (!is_link(places, place) || is_image_address(text)),
                 Form::Date | Form::Duration => has_digit,
                 Form::Number => has_digit || !text.is_ascii(),
                 Form::Text | Form::Availability => true,
@@ -205,6 +232,11 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Whether a place is where an element leads.
+fn is_link(places: &Places<'_>, place: NodeRef) -> bool {
+    place.attribute().is_some_and(|attribute| places.page.document.attr_name(attribute) == "href")
 }
 
 /// Nodes outside of scripts, styles, templates and noscript, in order.

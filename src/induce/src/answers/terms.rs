@@ -26,6 +26,58 @@ pub struct Term {
     pub metas: &'static [&'static str],
 }
 
+/// Parts of names and labels that speak of an attribute, in lower case, by the attribute's name.
+const HINTS: &[(&str, &[&str])] = &[
+    ("name", &["title", "name", "heading", "headline"]),
+    ("headline", &["title", "headline", "heading"]),
+    ("title", &["title", "jobname", "position", "headline"]),
+    ("price", &["price", "preis", "prix", "precio", "prezzo", "amount", "cena"]),
+    ("currency", &["currency", "price"]),
+    ("availability", &["availab", "stock", "dispon", "verfügbar", "lieferbar"]),
+    ("brand", &["brand", "manufactur", "marke", "marque", "marca", "hersteller", "designer", "vendor"]),
+    ("sku", &["sku", "item", "article", "artikel", "art.", "product-code", "code", "ref", "asin"]),
+    ("gtin", &["gtin", "ean", "isbn", "upc", "barcode"]),
+    ("mpn", &["mpn", "model", "part"]),
+    ("rating", &["rating", "star", "score", "average", "bewert", "voto"]),
+    ("review_count", &["review", "count", "vote", "ratings", "bewertungen"]),
+    ("image_url", &["image", "img", "photo", "hero", "gallery", "featured", "lead", "media", "picture"]),
+    (
+        "description",
+        &["desc", "summary", "intro", "excerpt", "dek", "standfirst", "subtitle", "lead", "teaser"],
+    ),
+    ("author", &["author", "byline", "writer", "autor", "/by", "\"by", "profile", "contributor"]),
+    ("published", &["publi", "posted", "date", "time", "veröffentlicht"]),
+    ("modified", &["modif", "updat", "edited", "aktualis"]),
+    ("section", &["section", "categor", "breadcrumb", "kicker", "topic", "eyebrow", "rubri"]),
+    ("tags", &["tag", "keyword", "topic", "label"]),
+    ("body", &["body", "content", "article", "text", "story", "entry"]),
+    ("company", &["company", "employer", "organi", "firm", "empresa"]),
+    ("location", &["location", "city", "place", "ort", "standort", "ubicaci"]),
+    ("region", &["region", "state", "province"]),
+    ("country", &["country", "land"]),
+    ("date_posted", &["post", "date", "listed", "publish"]),
+    ("valid_through", &["valid", "expire", "deadline", "clos", "until"]),
+    ("employment_type", &["type", "employment", "contract", "schedule"]),
+    ("salary", &["salary", "pay", "compensation", "wage", "gehalt"]),
+    ("industry", &["industry", "sector", "categor"]),
+    ("prep_time", &["prep", "active", "elabora", "zubereit", "voorbereid"]),
+    ("cook_time", &["cook", "bak", "koch", "cocci"]),
+    ("total_time", &["total", "gesamt", "ready"]),
+    ("yield", &["yield", "serv", "portion", "makes", "person"]),
+    ("category", &["categor", "course", "breadcrumb", "type"]),
+    ("cuisine", &["cuisine", "cocina", "region"]),
+    ("ingredients", &["ingred", "zutat"]),
+    ("instructions", &["instruct", "direction", "method", "step", "preparation"]),
+    ("calories", &["calor", "kcal", "energ", "nutri"]),
+];
+
+impl Term {
+    /// Parts of names and labels that speak of the attribute.
+    pub fn hints(&self) -> &'static [&'static str] {
+        HINTS.iter().find(|(name, _)| *name == self.name).map_or(&[], |(_, hints)| hints)
+    }
+}
+
 const fn term(
     name: &'static str,
     kind: AttributeType,

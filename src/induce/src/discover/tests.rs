@@ -40,6 +40,37 @@ fn a_site_teaches_itself() {
     assert_eq!(first("currency"), None);
 }
 
+/// A page of a shop that says nothing of itself.
+fn silent(name: &str, code: &str, price: &str) -> String {
+    format!(
+        "<title>{name} | Shop</title><body><nav><a href=/>Home</a></nav><div class=product><h1>{name}</h1>\
+         <p class=was><s>99.00 €</s></p><p class=price>{price} €</p><p>Item no: <b>{code}</b></p>\
+         <button>Add to cart</button></div><div class=related><i class=price>5.00 €</i></div></body>"
+    )
+}
+
+#[test]
+fn annotators_teach_where_pages_say_nothing() {
+    let pages = [
+        silent("Plane No. 4", "PL-1004", "189.50"),
+        silent("Chisel", "CH-2211", "24.90"),
+        silent("Fine saw", "SW-3377", "61.20"),
+    ];
+    let discovery = found(&pages, None);
+    assert_eq!((discovery.kind, discovery.page_count), (Some(Kind::Product), 3));
+    let first = |name: &str| {
+        let learned = discovery.attributes.iter().find(|learned| learned.name == name);
+        learned.map(|learned| learned.paths[0].xpath.as_str())
+    };
+    assert_eq!(first("name"), Some("//h1"));
+    assert!(first("price").is_some_and(|xpath| xpath.contains("' price '")));
+    assert!(first("sku").is_some_and(|xpath| xpath.contains("Item no:")));
+    assert!(discovery.attributes.iter().all(|learned| learned.confidence < 0.6));
+    // What is the same on all pages may be anything.
+    let same = [silent("Plane", "PL-1004", "9.50"), silent("Saw", "PL-1004", "9.50")];
+    assert!(found(&same, None).attributes.iter().all(|learned| !["price", "sku"].contains(&&*learned.name)));
+}
+
 #[test]
 fn pages_of_another_kind_teach_nothing() {
     let pages = [

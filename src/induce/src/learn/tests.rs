@@ -1,5 +1,6 @@
 use super::*;
 use crate::places::shows;
+use page::html::Document;
 use page::xpath::Fuel;
 use url::Url;
 

@@ -1,0 +1,120 @@
+//! Expressions for the places of a value on one page.
+
+use page::html::Document;
+use page::xpath::NodeRef;
+
+use super::{Class, Question};
+use crate::candidates::{Candidate, candidates};
+use crate::cuts::Cut;
+use crate::forms::Form;
+use crate::lesson::Goal;
+use crate::places::Places;
+
+/// Places of a value on one page that expressions are made for.
+const PLACES_MAX: usize = 16;
+/// What is added to a cost at most for text beside the value.
+const EXCESS_MAX: usize = 30;
+/// What a name or label that speaks of the attribute takes off a cost.
+const HINT_BONUS: u32 = 8;
+
+impl Class<'_> {
+    /// Expressions for what one example is told to have, for each of its places.
+    pub(super) fn made_for(
+        &self,
+        question: &Question<'_>,
+        goal: &Goal,
+        places: &Places<'_>,
+        is_constant: bool,
+    ) -> Vec<Candidate> {
+        let wanted = question.wanted;
+        let pages = self.examples.len() + self.others.len();
+        let is_label = |text: &str| pages < 2 || self.labels.get(text).is_some_and(|count| *count > 1);
+        let mut found = Vec::new();
+        let mut all_places = Vec::new();
+        for member in asked_members(wanted.kind.is_list(), goal) {
+            if !wanted.kind.is_list() && !all_places.is_empty() {
+                break;
+            }
+            let there = places.of_keys(&goal.members[member]).into_iter();
+            let there = there.filter(|place| !is_constant || is_read(places.page.document, *place));
+            let there: Vec<NodeRef> = there.take(PLACES_MAX).collect();
+            let length = |place: &NodeRef| place.string_value(places.page.document).trim().len();
+            let shortest = there.iter().map(length).min().unwrap_or(0);
+            for place in there {
+                if !all_places.contains(&place) {
+                    all_places.push(place);
+                    // "12.90" in a box of its own rather than in the box around it, whose first number it is.
+                    let excess = (length(&place) - shortest).min(EXCESS_MAX) as u32;
+                    let cut = Cut::of(places.page.document, place);
+                    let made = candidates(places, place, &is_label).into_iter();
+                    let made = made.filter_map(|one| match &cut {
+                        Some(cut) => cut_out(one, cut),
+                        None => Some(one),
+                    });
+                    found.extend(made.map(|one| Candidate { cost: one.cost + excess, ..one }));
+                }
+            }
+        }
+        if all_places.is_empty() && wanted.form == Form::Text && !wanted.kind.is_list() {
+            for (place, cut) in places.within_more(&goal.texts[0]) {
+                let whole = candidates(places, place, &is_label);
+                found.extend(whole.into_iter().filter_map(|candidate| cut_out(candidate, &cut)));
+            }
+        }
+        found.into_iter().map(|candidate| hinted(candidate, question.hints)).collect()
+    }
+}
+
+/// The values of an example that expressions are made for: some of a list; of a single value that is written in several ways the
+/// longest first, which says most: "8" stands everywhere.
+fn asked_members(is_list: bool, goal: &Goal) -> Vec<usize> {
+    let last = goal.members.len() - 1;
+    let mut members = match is_list {
+        true => vec![0, 1.min(last), last / 2, last],
+        false => (0..=last.min(3)).collect(),
+    };
+    members.dedup();
+    if !is_list {
+        members.sort_by_key(|member| std::cmp::Reverse(goal.texts[*member].len()));
+    }
+    members
+}
+
+/// Less cost for what hangs on a name or label that speaks of the attribute.
+fn hinted(mut candidate: Candidate, hints: &[&str]) -> Candidate {
+    let speaks = |anchor: &String| {
+        let anchor = anchor.to_lowercase();
+        hints.iter().any(|hint| anchor.contains(hint))
+    };
+    if candidate.anchors.iter().any(speaks) {
+        candidate.is_hinted = true;
+        candidate.cost = candidate.cost.saturating_sub(HINT_BONUS);
+    }
+    candidate
+}
+
+/// An expression for the part of a longer text.
+fn cut_out(mut candidate: Candidate, cut: &Cut) -> Option<Candidate> {
+    let (xpath, cost) = cut.expression(&candidate.xpath)?;
+    if let Cut::Behind(text) | Cut::Before(text) = cut {
+        candidate.anchors.push(format!("\"{text}\""));
+    }
+    Some(Candidate { xpath, cost: candidate.cost + cost, ..candidate })
+}
+
+/// Whether all examples have the same value, so that anything which is the same on all pages may be taken for it.
+pub fn is_constant(goals: &[Option<Goal>]) -> bool {
+    let mut told = goals.iter().flatten().filter(|goal| !goal.members.is_empty());
+    let Some(first) = told.next() else { return false };
+    let mut rest = told.peekable();
+    rest.peek().is_some()
+        && rest.all(|goal| {
+            goal.members.iter().flatten().any(|key| first.members.iter().flatten().any(|own| own == key))
+        })
+}
+
+/// Whether a place is a text, or an attribute that is about the page or leads somewhere.
+fn is_read(document: &Document, place: NodeRef) -> bool {
+    let name = place.attribute().map(|attribute| document.attr_name(attribute));
+    name.is_none_or(|name| matches!(name, "content" | "href" | "src" | "datetime"))
+}
