@@ -1,6 +1,7 @@
-//! Looking for results and trying selectors, over HTTP against the real binary.
+//! Looking for results and trying selectors, over HTTP against the real binary; and the search index alone.
 //!
 //! `cargo bench --bench results` (`-- 200000` for that many results instead of a million). What counts:
+//! - *index*: the same questions of the index alone, with as many documents ([`index`]); alone with the word `index`.
 //! - *search*: `GET /extraction/results` over a million results of pages with a title, a price and forty words each, nine
 //!   tenths of them one organization's, in under 20 ms at the 99th percentile; ten kinds of questions of both, 200 times each.
 //! - *trial*: `POST /extraction/test-xpath` with 24 attributes on a stored page of 1 MiB in under 30 ms, 500 times;
@@ -18,7 +19,7 @@ use server::client::Client;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-#[path = "words.rs"]
+mod index;
 mod words;
 
 use words::{VOCABULARY, mixed, text_of, title_of, word};
@@ -38,14 +39,24 @@ const WAITING_MAX: usize = 20_000;
 const GIVE_UP_AFTER: Duration = Duration::from_secs(120);
 const RESULTS: &str = "/api/v1/extraction/results";
 
+/// The query of a try.
+type Query = fn(usize) -> String;
+
 #[tokio::main]
 async fn main() {
     let is_asked = |mode: &str| std::env::args().any(|word| word == mode);
     let given = std::env::args().skip(1).find_map(|word| word.parse().ok());
+    let results = given.unwrap_or(RESULTS_DEFAULT).clamp(BATCH * SECOND_PART, RESULTS_MAX);
     println!("{} cores", std::thread::available_parallelism().map_or(0, usize::from));
-    trial().await;
-    if !is_asked("trial") {
-        search(given.unwrap_or(RESULTS_DEFAULT).clamp(BATCH * SECOND_PART, RESULTS_MAX)).await;
+    let is_all = !is_asked("index") && !is_asked("trial");
+    if is_all || is_asked("trial") {
+        trial().await;
+    }
+    if is_all || is_asked("index") {
+        index::run(results as u64);
+    }
+    if is_all {
+        search(results).await;
     }
 }
 
@@ -95,7 +106,7 @@ async fn search(results: usize) {
     until_found(&large, results - of_small).await;
     until_found(&small, of_small).await;
     println!("{results} results made and indexed in {:.0} s", begun.elapsed().as_secs_f64());
-    let cases: [(&str, fn(usize) -> String); 10] = [
+    let cases: [(&str, Query); 10] = [
         ("the newest", |_| String::new()),
         ("a number of one title", |n| format!("q={}", n * 4_999 + 11)),
         ("the commonest words", |n| format!("q={}", word(n % 5))),
@@ -166,7 +177,7 @@ async fn until_found(client: &Client, wanted: usize) {
     }
 }
 
-async fn find(client: &Client, whose: &str, name: &str, query: fn(usize) -> String) {
+async fn find(client: &Client, whose: &str, name: &str, query: Query) {
     let (mut times, mut found) = (Vec::with_capacity(TRIES), 0);
     for n in 0..TRIES {
         let path = format!("{RESULTS}?{}", query(n));
@@ -191,11 +202,11 @@ fn long_page() -> String {
         "<!doctype html><html><head><title>All of it</title></head><body><main id=list>".to_owned();
     let mut n = 0;
     while page.len() < PAGE_BYTES {
-        write!(
+        writeln!(
             page,
             "<article class='card item-{n}' data-sku=S{n}><h2 class=title><a href='/p/{n}'>{} {}</a></h2>\
              <img src='/i/{n}.webp' alt='{}'><p class='price now'>$ {}.{:02}</p><span class=stars>{}.{} of 5</span>\
-             <p class=text>{} {} {}</p></article>\n",
+             <p class=text>{} {} {}</p></article>",
             word(n),
             word(n * 7 % VOCABULARY),
             word(n * 3 % VOCABULARY),

@@ -1,20 +1,14 @@
 //! The search index alone, with a million documents.
 //!
-//! `cargo bench -p gleaner-search` (`-- 200000` for that many documents). Nine tenths are one organization's. With
-//! `GLEANER_SEARCH_INDEX` the index is kept in that folder and found there the next time. The same over HTTP, with rows,
-//! highlights and pages that were collected: `results.rs`.
+//! With `GLEANER_SEARCH_INDEX` the index is kept in that folder and found there the next time.
 
-use gleaner_search::{ResultQuery, SearchChange, SearchDocument, SearchIndex, Sort};
+use search::{ResultQuery, SearchChange, SearchDocument, SearchIndex, Sort};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-#[path = "words.rs"]
-mod words;
+use super::words::{mixed, text_of, title_of, word};
 
-use words::{mixed, text_of, title_of, word};
-
-const DOCUMENTS_DEFAULT: u64 = 1_000_000;
 const CHUNK: u64 = 5_000;
 const DOMAINS: u64 = 50;
 /// One of so many documents is the second organization's.
@@ -25,9 +19,8 @@ const HITS: usize = 50;
 /// What is asked at a try.
 type Question = fn(usize) -> ResultQuery;
 
-fn main() {
-    let given = std::env::args().skip(1).find_map(|word| word.parse().ok());
-    let documents: u64 = given.unwrap_or(DOCUMENTS_DEFAULT);
+/// Makes so many documents, nine tenths of one organization, and asks for them.
+pub fn run(documents: u64) {
     let temporary = tempfile::TempDir::new().expect("a temporary folder");
     let kept = std::env::var_os("GLEANER_SEARCH_INDEX").map(PathBuf::from);
     let index = SearchIndex::open(kept.unwrap_or_else(|| temporary.path().join("search"))).expect("an index");
