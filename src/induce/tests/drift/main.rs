@@ -273,9 +273,7 @@ impl Site<'_> {
             _ => "right",
         };
         *sums.told.entry((state, repair.verdict)).or_default() += 1;
-        if state == "absent or unknown" && repair.verdict != Verdict::Broken
-            || state == "right" && repair.verdict != Verdict::Broken
-        {
+        if matches!(state, "absent or unknown" | "right") && repair.verdict != Verdict::Broken {
             return;
         }
         let outcome = match &repair.outcome {
