@@ -1,6 +1,6 @@
 //! Seeded fuzzers of the extraction kernel and of the reader of feeds, for the stable toolchain: no coverage feedback, but strong oracles.
 //!
-//! `cargo run --release --example fuzz -- --target parser|compiler|jsonpath|numbers|feeds [--seconds 600] [--seed 1] [--case N]`
+//! `cargo run --release --example fuzz -- --target parser|compiler|jsonpath|numbers|feeds|induce [--seconds 600] [--seed 1] [--case N]`
 //!
 //! Every case has a number, and its input follows from seed and number alone, so `--case` repeats a finding. A finding is
 //! a panic, a broken invariant, an answer that an oracle contradicts (html5ever for trees, algebraic laws for
@@ -10,6 +10,7 @@
 
 mod compiler;
 mod feeds;
+mod induce;
 mod jsonpath;
 mod numbers;
 mod parser;
@@ -85,8 +86,9 @@ fn main() -> ExitCode {
             "jsonpath" => run(&jsonpath::JsonPathTarget::new(), &options),
             "numbers" => run(&numbers::NumbersTarget, &options),
             "feeds" => run(&feeds::FeedsTarget::new(), &options),
+            "induce" => run(&induce::InduceTarget, &options),
             other => {
-                eprintln!("--target is parser, compiler, jsonpath, numbers or feeds, not `{other}`");
+                eprintln!("--target is parser, compiler, jsonpath, numbers, feeds or induce, not `{other}`");
                 2
             }
         });

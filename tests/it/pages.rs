@@ -76,6 +76,9 @@ fn the_table_of_limits_is_that_of_the_program() {
             kib(SITE_SESSION_BYTES_MAX)
         ),
         format!(
+            "| pages that a discovery names; examples, attributes and texts of a list of a lesson | {DISCOVERY_PAGES_MAX}; {LESSON_EXAMPLES_MAX}, {LESSON_ATTRIBUTES_MAX}, {LESSON_TEXTS_MAX} |"
+        ),
+        format!(
             "| outputs; messages of one that wait; characters of a condition | {OUTPUTS_PER_ORG_MAX}; {}; {} |",
             number(DELIVERIES_PENDING_MAX),
             number(outputs::condition::TEXT_CHARS_MAX)

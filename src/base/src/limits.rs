@@ -62,6 +62,14 @@ pub const SITE_SESSION_COOKIES_MAX: usize = 100;
 pub const SITE_SESSION_HEADERS_MAX: usize = 32;
 /// Bytes of names and values of one, with the hosts and paths of cookies.
 pub const SITE_SESSION_BYTES_MAX: usize = 32 << 10;
+/// Pages that a discovery names.
+pub const DISCOVERY_PAGES_MAX: usize = 20;
+/// Examples that a lesson has.
+pub const LESSON_EXAMPLES_MAX: usize = 10;
+/// Attributes that a lesson teaches.
+pub const LESSON_ATTRIBUTES_MAX: usize = 50;
+/// Texts of one list that a lesson tells.
+pub const LESSON_TEXTS_MAX: usize = 200;
 /// Outputs of an organization (data/docs/api.md, "Limits").
 pub const OUTPUTS_PER_ORG_MAX: usize = 100;
 /// Deliveries of an output that wait for a try; with so many it looks no further (data/docs/api.md, "Limits").

@@ -133,7 +133,7 @@ async fn a_wrong_lesson_is_refused_by_name() {
         (with("/examples", json!([example, example])), "examples[1].jobId: is the page of an earlier"),
         (with("/examples", json!(vec![example; 11])), "examples: must be 2 to 10"),
         (with("/domain", json!("other.example")), "examples[0].jobId: its page is of 127.0.0.1"),
-        (with("/pageType", json!("recipe")), "pageType"),
+        (with("/pageType", json!("No type")), "pageType"),
     ] {
         refused(&post(api, LEARN, &body).await, 400, "Validation failed", part);
     }

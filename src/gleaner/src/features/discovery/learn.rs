@@ -5,7 +5,7 @@ use super::sample::{SAMPLE_BYTES_MAX, StoredPage, choose_own, read_pages};
 use super::{page_of_job, page_of_url};
 use crate::features::extraction::{ReadingTurns, ResultV4, Site, has_page, is_document, save_beside};
 use base::ids::JobId;
-use base::limits::HTML_BYTES_MAX;
+use base::limits::{HTML_BYTES_MAX, LESSON_ATTRIBUTES_MAX, LESSON_EXAMPLES_MAX, LESSON_TEXTS_MAX};
 use base::terms::PageType;
 use base::web::WebUrl;
 use base::{Code, Error, Result};
@@ -23,12 +23,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::OrgRead;
 use url::Url;
 
-/// Examples of one request.
+/// Examples of one request, at least.
 const EXAMPLES_MIN: usize = 2;
-const EXAMPLES_MAX: usize = 10;
-/// Attributes of one request, texts of one list and bytes of one text.
-const ATTRIBUTES_MAX: usize = 50;
-const TEXTS_MAX: usize = 200;
+/// Bytes of one text.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// Other pages of the domain on which is shown what was learned.
 const PREVIEW_PAGES_MAX: usize = 10;
@@ -157,16 +154,16 @@ enum ToldPage {
 }
 
 fn told(examples: Vec<LessonExample>) -> Result<Vec<ToldExample>> {
-    if !(EXAMPLES_MIN..=EXAMPLES_MAX).contains(&examples.len()) {
-        return Err(Error::invalid("examples", format!("must be {EXAMPLES_MIN} to {EXAMPLES_MAX}")));
+    if !(EXAMPLES_MIN..=LESSON_EXAMPLES_MAX).contains(&examples.len()) {
+        return Err(Error::invalid("examples", format!("must be {EXAMPLES_MIN} to {LESSON_EXAMPLES_MAX}")));
     }
     let told =
         examples.into_iter().enumerate().map(|(at, example)| told_one(&format!("examples[{at}]"), example));
     let told = told.collect::<Result<Vec<_>>>()?;
     let names: BTreeSet<&String> =
         told.iter().flat_map(|example| example.values.iter().map(|(name, _)| name)).collect();
-    if names.is_empty() || names.len() > ATTRIBUTES_MAX {
-        let reason = format!("must tell the values of 1 to {ATTRIBUTES_MAX} attributes");
+    if names.is_empty() || names.len() > LESSON_ATTRIBUTES_MAX {
+        let reason = format!("must tell the values of 1 to {LESSON_ATTRIBUTES_MAX} attributes");
         return Err(Error::invalid("examples", reason));
     }
     Ok(told)
@@ -190,8 +187,8 @@ fn told_one(path: &str, example: LessonExample) -> Result<ToldExample> {
             Texts::One(text) => vec![text],
             Texts::Many(texts) => texts,
         };
-        if texts.len() > TEXTS_MAX {
-            return Err(Error::invalid(&field, format!("has more than {TEXTS_MAX} texts")));
+        if texts.len() > LESSON_TEXTS_MAX {
+            return Err(Error::invalid(&field, format!("has more than {LESSON_TEXTS_MAX} texts")));
         }
         for text in &texts {
             if text.trim().is_empty() || text.len() > TEXT_BYTES_MAX {
@@ -199,8 +196,11 @@ fn told_one(path: &str, example: LessonExample) -> Result<ToldExample> {
                 return Err(Error::invalid(&field, reason));
             }
         }
-        if values.len() == ATTRIBUTES_MAX {
-            return Err(Error::invalid(path, format!("has values of more than {ATTRIBUTES_MAX} attributes")));
+        if values.len() == LESSON_ATTRIBUTES_MAX {
+            return Err(Error::invalid(
+                path,
+                format!("has values of more than {LESSON_ATTRIBUTES_MAX} attributes"),
+            ));
         }
         values.push((name, texts));
     }

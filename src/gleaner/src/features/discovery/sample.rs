@@ -15,7 +15,7 @@ use crate::features::providers::{PROVIDERS, PROXY, visits_itself};
 use crate::features::site_sessions::{self, JOB_SESSIONS};
 use base::Result;
 use base::ids::JobId;
-use base::limits::HTML_BYTES_MAX;
+use base::limits::{DISCOVERY_PAGES_MAX, HTML_BYTES_MAX};
 use base::page::PageRequest;
 use base::web::{Domain, host_of};
 use blob::OrgBlobs;
@@ -25,7 +25,7 @@ use std::collections::HashSet;
 use store::{OrgRead, readable};
 
 /// Pages of one sample at most, and unless the request says otherwise.
-pub const SAMPLE_PAGES_MAX: usize = 20;
+pub const SAMPLE_PAGES_MAX: usize = DISCOVERY_PAGES_MAX;
 pub const SAMPLE_PAGES_DEFAULT: usize = 5;
 /// Pages beyond the sample on which is checked what it has taught.
 pub const HELD_BACK_PAGES_MAX: usize = 5;

@@ -15,6 +15,7 @@ mod wire;
 
 use super::Feature;
 use crate::features::extraction::ReadingTurns;
+use crate::features::urls;
 use crate::features::wiring::{ConsumerSpec, Wiring};
 use base::Result;
 use base::page::{Page, PageRequest};
@@ -36,7 +37,7 @@ const FEED_RETRY_MAX: Duration = Duration::from_secs(30);
 
 pub static FEATURE: Feature = Feature {
     name: "drift",
-    uses: &["events", "extraction", "jobs", "providers", "site_sessions"],
+    uses: &["events", "extraction", "jobs", "providers", "site_sessions", "urls"],
     open: Some(open),
     tables: &[&DRIFT, &FETCHES, &POSITION],
     routes: &[Route::get("/api/v1/extraction/drift", "listDrift", &Handler::new(list)).about(
@@ -64,6 +65,7 @@ async fn list(
     Query(filter): Query<DriftFilter>,
     page: PageRequest,
 ) -> Result<Body<Page<DriftView>>> {
+    org.read(|tx| urls::check_page_type(tx, "pageType", filter.page_type))?;
     let domain = filter.domain.map(Domain::of_filter);
     let is_wanted = |row: &DriftV1| filter.page_type.is_none_or(|wanted| row.page_type == wanted);
     let found = org.read(|tx| {
