@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(hours(&autumn, Interval::Hour).len(), 73);
         assert_eq!(hours(&autumn, Interval::Week), [169.0, 168.0]);
         // Midnight itself comes twice there, and is left out there.
-        assert_eq!(hours(&period("2026-10-31", "2026-11-02", "America/Havana"), Interval::Day), [24.0, 25.0]);
+        assert_eq!(hours(&period("2024-11-02", "2024-11-04", "America/Havana"), Interval::Day), [24.0, 25.0]);
         assert_eq!(
             hours(&period("2018-11-03", "2018-11-06", "America/Sao_Paulo"), Interval::Day),
             [24.0, 23.0, 24.0]
@@ -362,6 +362,6 @@ mod tests {
         assert_eq!(period.to.since(period.from), DAY * 30);
         let error = period.buckets(Interval::Minute).unwrap_err();
         assert!(error.detail().unwrap().contains("more than 1000 buckets"), "{error}");
-        assert_eq!(period.buckets(Interval::Hour).unwrap().starts.len(), 721);
+        assert_eq!(period.buckets(Interval::Hour).unwrap().starts.len(), 720);
     }
 }

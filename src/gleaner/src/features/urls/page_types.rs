@@ -32,6 +32,7 @@ const TABLES: &[&str] = &[
     "crawls",
     "credit_transactions",
     "credits",
+    "deliveries",
     "domains",
     "drift",
     "events",

@@ -178,7 +178,8 @@ mod tests {
         assert_eq!((proposed_good.page_type, proposed_good.attributes.len()), (PageType::Product, 1));
         for (bad, part) in [
             ("I cannot help with that.", "not JSON"),
-            (r#"{"pageType":"recipe","attributes":[]}"#, "not JSON of the schema"),
+            (r#"{"pageType":"recipe","attributes":[]}"#, "not one of the page types"),
+            (r#"{"pageType":"No type","attributes":[]}"#, "not JSON of the schema"),
             (r#"{"pageType":"article","attributes":[]}"#, "no attributes"),
             (r#"{"pageType":"article","attributes":[{"name":"a b","type":"text","xpaths":["//a"]}]}"#, "a b"),
             (
