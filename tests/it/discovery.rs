@@ -3,6 +3,7 @@
 
 mod fair;
 mod learn;
+mod lists;
 mod model;
 mod real;
 
@@ -114,14 +115,18 @@ async fn a_site_teaches_its_own_schema() {
 
     let found = discovered(api, &asked).await;
     assert_eq!((&found["status"], &found["pageType"]), (&json!("succeeded"), &json!("product")), "{found:#}");
-    assert_eq!(names(&found["attributes"]), ["name", "price", "availability"], "{found:#}");
+    let expected = ["name", "price", "currency", "availability", "sku"];
+    assert_eq!(names(&found["attributes"]), expected, "{found:#}");
     let price = &found["attributes"][1];
     assert_eq!(price["xpaths"][0], "//dt[normalize-space()='Our price']/following-sibling::dd[1]");
     assert_eq!(
         (&price["type"], &price["confidence"], &price["coverage"]),
         (&json!("number"), &json!(1.0), &json!(1.0))
     );
-    assert_eq!(names(&found["leftOut"]), ["currency", "sku"], "the pages do not show them");
+    // What the pages do not show stands in their JSON.
+    let sku = &found["attributes"][4];
+    assert_eq!((&sku["xpaths"], &sku["jsonPaths"][0]), (&json!([]), &json!("ld+json$.sku")));
+    assert_eq!(names(&found["leftOut"]), [""; 0]);
     let uses =
         |what: &str| found["sample"].as_array().unwrap().iter().filter(|page| page["use"] == what).count();
     assert_eq!((uses("taught"), uses("held_back"), uses("left_out")), (5, 3, 0));
@@ -136,7 +141,9 @@ async fn a_site_teaches_its_own_schema() {
     // It is everybody's: what the other one collects is read by it.
     let job = collect(&other.api, &web.url("/p/8")).await;
     let result = format!("/api/v1/extraction/results/by-id/{}", text(&job, "resultId"));
-    let values = json!({ "name": "Dovetail jig", "price": 140.3, "availability": "In stock" });
+    let values = json!({
+        "name": "Dovetail jig", "price": 140.3, "currency": "EUR", "availability": "In stock", "sku": "hidden-8",
+    });
     assert_eq!(expect(get(&other.api, &result).await, 200)["values"], values);
 
     // The same pages say the same, and are no reason for another version.
@@ -284,7 +291,7 @@ async fn a_schema_is_replaced_by_a_better_one_alone() {
         "{again:#}"
     );
     let schema = expect(get(api, "/api/v1/extraction/schemas/127.0.0.1/product").await, 200);
-    assert_eq!(names(&schema["attributes"]), ["name", "price", "availability"]);
+    assert_eq!(names(&schema["attributes"]), ["name", "price", "currency", "availability", "sku"]);
     assert!(!schema["attributes"][0]["xpaths"].to_string().contains("//h1\""), "{schema:#}");
     let job = collect(api, text(&new[0], "url")).await;
     let result = format!("/api/v1/extraction/results/by-id/{}", text(&job, "resultId"));
@@ -304,7 +311,8 @@ async fn what_cannot_be_discovered_says_why() {
     assert!(text(&found, "error").contains("do not say what they are"), "{found:#}");
     assert!(found["sample"].as_array().unwrap().iter().all(|page| page["reason"] == "no_answers"));
     let list = discovered(api, &json!({ "domain": "127.0.0.1", "pageType": "serp" })).await;
-    assert!(text(&list, "error").contains("serp"), "{list:#}");
+    assert!(text(&list, "error").contains("at least two pages of the type serp"), "{list:#}");
+    assert!(list["sample"].as_array().unwrap().iter().all(|page| page["reason"] == "no_answers"));
 
     let with = |name: &str, value: Value| {
         let mut body = json!({ "domain": "127.0.0.1" });

@@ -281,6 +281,8 @@ async fn what_only_one_organization_could_see_changes_nobodys_schema() {
     assert!(last.iter().all(|one| one["reason"] == "too_few_pages"), "{refusal}");
     assert_eq!((version(&ada.api).await, told(&eve.api).await.len()), (json!(1), 1));
     assert_eq!((told(&ada.api).await, drift(&ada.api).await["state"].clone()), (Vec::new(), json!("ok")));
+    // What could not be mended is found out anew, from pages that anybody could have fetched, by who has seen it.
+    assert_eq!((discoveries(&eve.browser).await, discoveries(&ada.browser).await), (1, 0));
 
     // The list takes what other lists take.
     expect(
@@ -299,6 +301,38 @@ async fn what_only_one_organization_could_see_changes_nobodys_schema() {
     }
     let one = expect(get(&eve.api, &format!("{DRIFT}?limit=1")).await, 200);
     assert_eq!(one["items"].as_array().unwrap().len(), 1);
+    at.stop().await;
+}
+
+/// How many discoveries an organization has begun.
+async fn discoveries(browser: &Client) -> usize {
+    let log = expect(get(browser, "/api/v1/audit-logs?action=discovery.started").await, 200);
+    log["items"].as_array().unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_read_badly_for_twenty_pages_is_discovered_anew() {
+    let mode = Arc::new(AtomicU8::new(OLD));
+    let web = shop(&mode).await;
+    let at = appliance(&web).await;
+    let never = |number: u8| json!({ "name": format!("n{number}"), "xpaths": ["//never"], "type": "text" });
+    let mut attributes: Vec<Value> = (0..7).map(never).collect();
+    attributes.push(json!({ "name": "name", "xpaths": ["//h1"], "type": "text" }));
+    let json = json!({ "schemas": [{ "pageType": "product", "attributes": attributes }] }).to_string();
+    at.operator(Request::SchemaImport { json, domain: Some("127.0.0.1".to_owned()) }).await;
+    let (ada, eve) = (at.member("ada").await, at.member("eve").await);
+    let product = json!({ "pageType": "product" });
+    fetch(&ada.api, &web, 0..19, &product).await;
+    fetch(&eve.api, &web, 0..19, &product).await;
+    counted(&ada.api, "name", 19).await;
+    counted(&eve.api, "name", 19).await;
+    assert_eq!((discoveries(&ada.browser).await, discoveries(&eve.browser).await), (0, 0));
+    fetch(&ada.api, &web, 0..6, &product).await;
+    counted(&ada.api, "name", 20).await;
+    eventually("a discovery begins", WAIT, || async { (discoveries(&ada.browser).await == 1).then_some(()) })
+        .await;
+    // It takes twenty more, and another organization's pages count for nobody.
+    assert_eq!((discoveries(&ada.browser).await, discoveries(&eve.browser).await), (1, 0));
     at.stop().await;
 }
 

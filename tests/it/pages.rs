@@ -78,11 +78,17 @@ fn the_table_of_limits_is_that_of_the_program() {
         format!(
             "| pages that a discovery names; examples, attributes and texts of a list of a lesson | {DISCOVERY_PAGES_MAX}; {LESSON_EXAMPLES_MAX}, {LESSON_ATTRIBUTES_MAX}, {LESSON_TEXTS_MAX} |"
         ),
+        format!("| storages that pages go to or still lie in | {PAGE_STORAGES_MAX} |"),
         format!(
             "| outputs; messages of one that wait; characters of a condition | {OUTPUTS_PER_ORG_MAX}; {}; {} |",
             number(DELIVERIES_PENDING_MAX),
             number(outputs::condition::TEXT_CHARS_MAX)
         ),
+        format!(
+            "| dashboards; tiles of one; rows and bytes that a tile keeps | {DASHBOARDS_PER_ORG_MAX}; {DASHBOARD_TILES_MAX}; {} and 128 KiB |",
+            number(TILE_ROWS_MAX)
+        ),
+        format!("| monitors; runs in which a condition must hold | {MONITORS_PER_ORG_MAX}; 100 |"),
         format!(
             "| providers of a race; nodes, edges, attempts of a graph; a wait | {RACE_MAX}; {NODES_MAX}, {EDGES_MAX}, {ATTEMPTS_MAX}; {} |",
             seconds(WAIT_MS_MAX.into())

@@ -13,9 +13,11 @@ use uuid::Uuid;
 const VARIABLES: &[(&str, Option<&str>)] = &[
     // A person's own, and for their browser alone: tests/it/account/export.rs compares the answers.
     ("/api/v1/account/exports/{id}", None),
+    ("/api/v1/agents/{id}", Some("agent")),
     ("/api/v1/api-keys/{id}", Some("key")),
     ("/api/v1/batches/{id}", Some("batch")),
     ("/api/v1/benchmarks/{id}", Some("benchmark")),
+    ("/api/v1/bi/dashboards/{id}", Some("dashboard")),
     ("/api/v1/bi/exports/{id}", Some("export")),
     ("/api/v1/bi/queries/{id}", Some("query")),
     ("/api/v1/bi/saved-queries/{id}", Some("saved")),
@@ -26,10 +28,13 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/extraction/results/by-id/{id}", Some("result")),
     ("/api/v1/extraction/results/{jobId}", Some("job")),
     ("/api/v1/extraction/schemas/{domain}/{pageType}", None),
+    // Nobody is asked who they are: tests/it/outputs/feeds.rs compares the answers.
+    ("/api/v1/feeds/{token}", None),
     ("/api/v1/inputs/{id}", Some("input")),
     ("/api/v1/jobs/{id}", Some("job")),
     ("/api/v1/optimization/suggestions/{id}", Some("suggestion")),
     ("/api/v1/deliveries/{id}", Some("delivery")),
+    ("/api/v1/monitors/{id}", Some("monitor")),
     ("/api/v1/outputs/{id}", Some("output")),
     ("/api/v1/orgs/current/invites/{id}", Some("invite")),
     ("/api/v1/orgs/current/members/{userId}", Some("member")),
@@ -45,6 +50,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
 /// What operations on one thing must be sent, where an empty object will not do.
 const BODIES: &[(&str, &str)] = &[
     ("requestBiExport", r#"{"format":"csv"}"#),
+    ("sendMessage", r#"{"text":"SELECT 1 AS one"}"#),
     ("setSmartMode", r#"{"mode":"auto"}"#),
     ("setWorkflowRoute", r#"{"route":"*"}"#),
     ("toggleSchedule", r#"{"isEnabled":false}"#),
@@ -160,10 +166,23 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let session =
         json!({ "domain": "127.0.0.1", "name": format!("/{name}"), "kind": "cookies", "values": "a=1" });
     let session = expect(post(&member.api, "/api/v1/site-sessions", &session).await, 201);
+    let agent = json!({ "name": format!("/{name}") });
+    let agent = expect(post(&member.api, "/api/v1/agents", &agent).await, 201);
     let discovery = json!({ "domain": "127.0.0.1" });
     let discovery = expect(post(&member.api, "/api/v1/extraction/discover", &discovery).await, 202);
+    let monitor = json!({
+        "name": format!("/{name}"), "sql": "SELECT 1 AS one", "on": { "cron": "@daily" },
+        "condition": { "value": "one", "op": "gt", "threshold": 5 },
+    });
+    let monitor = expect(post(&member.api, "/api/v1/monitors", &monitor).await, 201);
+    let tiles = json!([{ "savedQueryId": saved["id"] }]);
+    let dashboard = json!({ "name": format!("/{name}"), "tiles": tiles });
+    let dashboard = expect(post(&member.api, "/api/v1/bi/dashboards", &dashboard).await, 201);
     let ids = vec![
+        ("monitor", text(&monitor, "id").to_owned()),
+        ("dashboard", text(&dashboard, "id").to_owned()),
         ("discovery", text(&discovery, "id").to_owned()),
+        ("agent", text(&agent, "id").to_owned()),
         ("input", text(&input, "id").to_owned()),
         ("delivery", delivery(&member, &output).await),
         ("output", output),
@@ -251,6 +270,8 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         format!("/api/v1/schedules/{}/preview", theirs.id("schedule")),
         format!("/api/v1/inputs/{}", theirs.id("input")),
         format!("/api/v1/outputs/{}", theirs.id("output")),
+        format!("/api/v1/monitors/{}", theirs.id("monitor")),
+        format!("/api/v1/bi/dashboards/{}", theirs.id("dashboard")),
         format!("/api/v1/bi/exports/{}", theirs.id("export")),
         "/api/v1/orgs/current".to_owned(),
     ] {
@@ -330,6 +351,8 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         "schedules",
         "inputs",
         "outputs",
+        "monitors",
+        "bi/dashboards",
         "site-sessions",
         "optimization/suggestions",
     ];
@@ -367,6 +390,7 @@ async fn every_route_asks_for_a_credential() {
         "pollCliAuth",
         "downloadRaw",
         "ingestUrls",
+        "readFeed",
         "getOpenApi",
     ];
     let appliance = Appliance::start().await;

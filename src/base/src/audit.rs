@@ -88,6 +88,9 @@ actions! {
     OutputDeleted "output.deleted" "output" "An output was removed with its deliveries.";
     OutputTested "output.tested" "output" "A message was sent to an output's endpoint to see what it answers.";
     OutputRecovered "output.recovered" "output" "Events of an output from some time on were to be delivered that had not been.";
+    StorageChanged "storage.changed" "storage" "Pages were to lie in a storage of the organization's own, or it was given other terms.";
+    StorageRemoved "storage.removed" "storage" "Pages were to lie in the box's own folder again.";
+    StorageTested "storage.tested" "storage" "An object was put into a storage, read, listed and removed to see whether it works.";
     OutputDisabled "output.disabled" "output" "The box switched an output off: its endpoint is gone, or has failed for days.";
     DeliveryRepeated "delivery.repeated" "delivery" "A delivery was to be tried again.";
     ScheduleMissed "schedule.missed" "schedule" "A schedule's time passed, and the box had decided nothing about it.";
@@ -129,6 +132,16 @@ actions! {
     SavedQueryCreated "saved_query.created" "saved_query" "A query was saved under a name.";
     SavedQueryUpdated "saved_query.updated" "saved_query" "A saved query was given another name, description or text.";
     SavedQueryDeleted "saved_query.deleted" "saved_query" "A saved query was removed.";
+    MonitorCreated "monitor.created" "monitor" "A monitor was made: a statement is run by itself, and what follows is told.";
+    MonitorUpdated "monitor.updated" "monitor" "A monitor was given other terms, or switched on or off.";
+    MonitorDeleted "monitor.deleted" "monitor" "A monitor was removed.";
+    DashboardCreated "dashboard.created" "dashboard" "A dashboard was made of saved queries.";
+    DashboardUpdated "dashboard.updated" "dashboard" "A dashboard was given other terms or tiles.";
+    DashboardDeleted "dashboard.deleted" "dashboard" "A dashboard was removed; its saved queries stay.";
+    AgentCreated "agent.created" "agent" "A conversation over the data was begun.";
+    AgentDeleted "agent.deleted" "agent" "A conversation was removed; queries that it saved stay.";
+    AgentAsked "agent.asked" "agent" "A message was sent to an agent.";
+    AgentCardResolved "agent.card_resolved" "agent" "A card of a conversation was answered.";
     // The operator.
     AuthResetLinkMade "auth.reset_link_made" "user" "The operator made a link with which a password can be replaced.";
     OrgPlanChanged "org.plan_changed" "org" "The operator put the organization on another plan.";

@@ -95,7 +95,11 @@ macro_rules! each_id {
             /// A statement that was saved under a name.
             SavedQueryId "Saved query";
             /// An agent, which is its conversation too.
-            AgentId;
+            AgentId "Agent";
+            /// A message of a conversation; the first of a turn is the turn's id.
+            MessageId;
+            /// Something that an assistant shows in a conversation, with what can be clicked.
+            CardId;
             /// A file made of a statement's result.
             BiExportId "Export";
             /// A workflow's stable, logical id.
@@ -124,6 +128,10 @@ macro_rules! each_id {
             OutputId "Output";
             /// One event on its way to an output.
             DeliveryId "Delivery";
+            /// A statement with a condition.
+            MonitorId "Monitor";
+            /// Saved queries on one page.
+            DashboardId "Dashboard";
             /// A better ranking that waits for somebody's word.
             SuggestionId "Suggestion";
             /// One row of the credit ledger.

@@ -70,10 +70,18 @@ pub const LESSON_EXAMPLES_MAX: usize = 10;
 pub const LESSON_ATTRIBUTES_MAX: usize = 50;
 /// Texts of one list that a lesson tells.
 pub const LESSON_TEXTS_MAX: usize = 200;
+/// Storages of an organization that pages go to or still lie in (data/docs/api.md, "Limits").
+pub const PAGE_STORAGES_MAX: usize = 4;
 /// Outputs of an organization (data/docs/api.md, "Limits").
 pub const OUTPUTS_PER_ORG_MAX: usize = 100;
 /// Deliveries of an output that wait for a try; with so many it looks no further (data/docs/api.md, "Limits").
 pub const DELIVERIES_PENDING_MAX: usize = 1_000;
+/// Monitors of an organization (data/docs/api.md, "Limits").
+pub const MONITORS_PER_ORG_MAX: usize = 200;
+/// Dashboards of an organization, tiles of one, and rows that a tile keeps (data/docs/api.md, "Limits").
+pub const DASHBOARDS_PER_ORG_MAX: usize = 100;
+pub const DASHBOARD_TILES_MAX: usize = 24;
+pub const TILE_ROWS_MAX: u64 = 1_000;
 /// Tags of a URL or job.
 pub const TAGS_MAX: usize = 32;
 /// Characters of a tag.

@@ -17,6 +17,8 @@ pub enum BlobError {
     Emptied,
     /// What is kept under this hash is not the page.
     Corrupt { hash: BlobHash, why: &'static str },
+    /// It lies in another place, which does not give it at the moment; says why, in words for whoever set that place up.
+    Away { why: String },
     /// Another failure of the machine.
     Failed { doing: &'static str, source: Box<dyn Error + Send + Sync> },
 }
@@ -48,6 +50,7 @@ impl fmt::Display for BlobError {
             }
             BlobError::Emptied => f.write_str("the organization keeps no pages any more"),
             BlobError::Corrupt { hash, why } => write!(f, "the stored page {hash} is damaged: {why}"),
+            BlobError::Away { why } => write!(f, "the page lies in another storage: {why}"),
             BlobError::Failed { doing, .. } => write!(f, "could not {doing}"),
         }
     }
@@ -57,7 +60,10 @@ impl Error for BlobError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             BlobError::NoSpace { source, .. } | BlobError::Failed { source, .. } => Some(source.as_ref()),
-            BlobError::TooLarge { .. } | BlobError::Corrupt { .. } | BlobError::Emptied => None,
+            BlobError::TooLarge { .. }
+            | BlobError::Corrupt { .. }
+            | BlobError::Away { .. }
+            | BlobError::Emptied => None,
         }
     }
 }

@@ -23,10 +23,13 @@
 //!
 //! Compression and fsync run on tokio's blocking threads; so does hashing a page of more than [`INLINE_BYTES_MAX`].
 
+mod elsewhere;
 mod error;
+mod folders;
 mod hash;
 mod known;
 
+pub use elsewhere::{Answer, Elsewhere, is_page};
 pub use error::BlobError;
 pub use hash::{BlobHash, BlobHashError};
 
@@ -34,8 +37,8 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -43,6 +46,7 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use folders::{measure, older, sweep};
 use known::KnownBlobs;
 
 #[cfg(test)]
@@ -97,6 +101,8 @@ struct Inner {
     emptied: RwLock<HashSet<Uuid>>,
     /// Held shared while a page is kept, and alone by who removes one because it was not kept again for long.
     keeping: RwLock<()>,
+    /// Where pages lie that are not here.
+    elsewhere: OnceLock<Arc<dyn Elsewhere>>,
 }
 
 /// One organization's pages; the only way to any page. Cheap to make and to clone.
@@ -121,8 +127,14 @@ impl BlobStore {
             unfinished: AtomicU64::new(0),
             emptied: RwLock::default(),
             keeping: RwLock::default(),
+            elsewhere: OnceLock::new(),
         };
         Ok(BlobStore { inner: Arc::new(inner) })
+    }
+
+    /// From now on pages that are not here are looked for there; once in the life of the store.
+    pub fn look_elsewhere(&self, elsewhere: Arc<dyn Elsewhere>) {
+        let _ = self.inner.elsewhere.set(elsewhere);
     }
 
     /// The pages of one organization.
@@ -178,7 +190,8 @@ impl OrgBlobs {
             None => {
                 blocking(move || {
                     let hash = at_hand.unwrap_or_else(|| BlobHash::of(&bytes));
-                    Ok((hash, store.keep(org, &hash, &bytes)?))
+                    let elsewhere = store.elsewhere.get().and_then(|there| there.keep_again(org, &hash));
+                    Ok((hash, elsewhere.map_or_else(|| store.keep(org, &hash, &bytes), Ok)?))
                 })
                 .await?
             }
@@ -192,8 +205,19 @@ impl OrgBlobs {
     }
 
     /// The page, or `None` when the organization has none with this hash.
-    /// Errors: [`BlobError::Corrupt`] when what is kept is not what was put in.
+    /// Errors: [`BlobError::Corrupt`] when what is kept is not what was put in, [`BlobError::Away`] when the other place
+    /// that it lies in does not give it.
     pub async fn get_page(&self, hash: &BlobHash) -> Result<Option<Bytes>, BlobError> {
+        if let Some(page) = self.local_page(hash).await? {
+            return Ok(Some(page));
+        }
+        match self.fetch_elsewhere(hash).await? {
+            None if self.store.elsewhere.get().is_some() => self.local_page(hash).await,
+            found => Ok(found),
+        }
+    }
+
+    async fn local_page(&self, hash: &BlobHash) -> Result<Option<Bytes>, BlobError> {
         let (store, org, hash) = (self.store.clone(), self.org, *hash);
         blocking(move || {
             let stored = store.stored(org, &hash);
@@ -225,8 +249,18 @@ impl OrgBlobs {
         .await
     }
 
-    /// Removes a page that was not kept (again) within the last `age`; whether it is gone.
+    /// Removes a page that was not kept (again) within the last `age`, wherever it lies; whether it is gone, or will be.
     pub async fn remove_untouched(&self, hash: &BlobHash, age: Duration) -> Result<bool, BlobError> {
+        match self.store.elsewhere.get() {
+            Some(there) => {
+                Ok(self.remove_local(hash, age).await?
+                    && there.remove_untouched(self.org, *hash, age).await?)
+            }
+            None => self.remove_local(hash, age).await,
+        }
+    }
+
+    async fn remove_local(&self, hash: &BlobHash, age: Duration) -> Result<bool, BlobError> {
         let (store, org, hash) = (self.store.clone(), self.org, *hash);
         blocking(move || {
             let failed = |error| BlobError::from_io("remove a page", error);
@@ -457,6 +491,7 @@ pub fn inspect(root: &Path, org: Uuid, hash: &BlobHash) -> Result<bool, BlobErro
         unfinished: AtomicU64::new(0),
         emptied: RwLock::default(),
         keeping: Default::default(),
+        elsewhere: OnceLock::new(),
     };
     let stored = pages.stored(org, hash)?;
     stored.map_or(Ok(false), |stored| inflate(hash, &stored).map(|_| true))
@@ -479,63 +514,6 @@ fn inflate(hash: &BlobHash, stored: &[u8]) -> Result<Bytes, BlobError> {
     Ok(Bytes::from(bytes))
 }
 
-/// What stands in an organization's folder, unfinished files left out.
-fn measure(folder: &Path) -> io::Result<BlobUsage> {
-    let mut usage = BlobUsage::default();
-    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-    let shards = match folders(folder) {
-        Err(error) if is_gone(&error) => return Ok(usage),
-        shards => shards?,
-    };
-    for shard in shards {
-        for file in fs::read_dir(shard)? {
-            let file = file?;
-            match file.metadata() {
-                Ok(found) if file.file_name().to_string_lossy().ends_with(SUFFIX) => {
-                    usage.objects += 1;
-                    usage.stored_bytes += found.len();
-                }
-                // One that was deleted, or renamed to its own name, meanwhile.
-                Err(error) if !is_gone(&error) => return Err(error),
-                _ => {}
-            }
-        }
-    }
-    Ok(usage)
-}
-
-/// Removes `<root>/<org>/<two digits>/<name>#<n>` files older than `age`.
-fn sweep(root: &Path, age: Duration) -> io::Result<u64> {
-    let mut removed = 0;
-    for org in folders(root)? {
-        for shard in folders(&org)? {
-            for file in fs::read_dir(shard)? {
-                let file = file?;
-                if file.file_name().to_string_lossy().contains('#') && is_older(&file, age)? {
-                    fs::remove_file(file.path())?;
-                    removed += 1;
-                }
-            }
-        }
-    }
-    Ok(removed)
-}
-
-fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
-    for entry in fs::read_dir(parent)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            folders.push(entry.path());
-        }
-    }
-    Ok(folders)
-}
-
-fn is_older(file: &fs::DirEntry, age: Duration) -> io::Result<bool> {
-    Ok(is_past(file.metadata()?.modified()?, age))
-}
-
 /// A time that lies as far ahead is past, too: it was written before the machine's clock was set back.
 fn is_past(modified: SystemTime, age: Duration) -> bool {
     let passed = SystemTime::now().duration_since(modified);
@@ -552,26 +530,6 @@ fn touched(file: &File, found: &fs::Metadata) -> io::Result<()> {
         return Ok(());
     }
     file.set_modified(now)
-}
-
-/// Objects of a folder that are older than `age`, with their sizes.
-fn older(folder: &Path, age: Duration) -> io::Result<Vec<(BlobHash, u64)>> {
-    let files = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        files => files?,
-    };
-    let mut found = Vec::new();
-    for file in files {
-        let file = file?;
-        let name = file.file_name();
-        let hash = name.to_str().and_then(|name| name.strip_suffix(SUFFIX)).and_then(|hex| hex.parse().ok());
-        if let (Some(hash), Ok(data)) = (hash, file.metadata())
-            && is_past(data.modified()?, age)
-        {
-            found.push((hash, data.len()));
-        }
-    }
-    Ok(found)
 }
 
 /// Runs work that computes or blocks on tokio's blocking threads.

@@ -242,6 +242,12 @@ impl Connector {
         Ok(stream)
     }
 
+    /// A connection for another protocol than HTTP to the host and port of a URL, which is a place here and nothing more: the
+    /// first of its addresses that may be connected to and accepts.
+    pub async fn tcp(&self, place: &WebUrl) -> Result<TcpStream, FetchError> {
+        self.stream_to(place).await.map(|(stream, _)| stream)
+    }
+
     /// A connection to the first address of the URL's host that may be connected to and accepts.
     pub(super) async fn stream_to(&self, url: &WebUrl) -> Result<(TcpStream, SocketAddr), FetchError> {
         let authority = || format!("{}:{}", url.host(), url.port());

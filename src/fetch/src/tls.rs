@@ -9,6 +9,17 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 ///
 /// Reads the machine's trusted certificates, which takes some ten milliseconds and reads files.
 pub fn client_config(extra_roots: &[CertificateDer<'static>], alpn: &[&[u8]]) -> ClientConfig {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring supports the default TLS versions")
+        .with_root_certificates(trusted(extra_roots))
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+    config
+}
+
+/// The authorities that [`client_config`] trusts, read anew.
+pub fn trusted(extra_roots: &[CertificateDer<'static>]) -> RootCertStore {
     let mut roots = RootCertStore::empty();
     let native = rustls_native_certs::load_native_certs();
     for error in &native.errors {
@@ -22,11 +33,5 @@ pub fn client_config(extra_roots: &[CertificateDer<'static>], alpn: &[&[u8]]) ->
     if ignored > 0 {
         tracing::warn!(ignored, "certificates of the configuration are not certificate authorities");
     }
-    let mut config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring supports the default TLS versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-    config
+    roots
 }

@@ -234,6 +234,7 @@ fn api(
     let settings = ApiSettings {
         docs_base: format!("{url}/docs"),
         prefix: config.public_path(),
+        start: features::start_page(),
         sends_mail: features::sends_mail(config),
         trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
         bodies_bytes_max: config.server.bodies_mb << 20,

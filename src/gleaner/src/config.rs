@@ -130,6 +130,7 @@ pub struct StorageConfig {
     pub key_file: PathBuf,
     pub cache_mb: usize,
     pub reserve_mb: u64,
+    pub upload_after_sec: u64,
     /// Make a new, empty store although something of an earlier one is there (`gleaner serve --new`); no key of the file.
     #[serde(skip)]
     pub begin_anew: bool,
@@ -311,6 +312,7 @@ const BOUNDS: Bounds = &[
     ("server.shutdown_sec", 0..=3_600),
     ("storage.cache_mb", 1..=1 << 20),
     ("storage.reserve_mb", 0..=1 << 20),
+    ("storage.upload_after_sec", 0..=86_400),
 ];
 
 /// Every number of the configuration, by its key in full.

@@ -17,15 +17,19 @@
 //! | `feeds` | sitemaps and feeds, from bytes to the URLs that they announce: no I/O | base, page (HTML's names) |
 //! | `crawl` | what a crawl makes of a page: links, doubles, traps; bytes in memory: no I/O | base, page |
 //! | `outputs` | what leaves by itself: conditions, signed webhooks, when they are tried again; bytes in memory: no I/O | |
+//! | `ask` | plain questions about tables, read by a closed grammar into structured queries: no I/O | |
 //! | [`store`] | redb behind organizations: the writer thread, indexes, change records, migrations | base, disk |
 //! | [`blob`] | stored pages, kept once by their content | disk |
 //! | [`secrets`] | the box's keys, what is sealed with them, links that carry their own permission | base, disk |
 //! | [`fetch`] | pages through the address guard: connections, proxies, templates, the browser | base |
 //! | [`smtp`] | letters over SMTP | base, fetch (its TLS) |
+//! | `sinks` | rows of results into PostgreSQL servers and files, a batch at a time, each once | base, disk, fetch (its connector), sql (cells) |
+//! | `s3` | objects in S3-compatible storage, over the box's own connections | base, fetch (its connector) |
 //! | [`search`] | full-text search over readings | disk |
 //! | [`sql`] | SQL over snapshots of an organization's tables, in a process of its own | base, disk |
 //! | [`dispatch`] | which provider a job asks next: workflow graphs and what is learned | base, fetch (its outcomes) |
 //! | [`server`] | accept loop, route table, gates, inputs, envelopes, OpenAPI, background tasks: knows no resource | base, store |
+//! | `webui` | the console's files for browsers, built from `src/console/ui` and embedded | |
 //! | `gleaner` | this one: [`features`], one slice a capability; [`app`] wires the parts, serves, drains; [`config`], [`admin`], [`doctor`], [`log`] and [`demo`] stand beside it | all |
 //!
 //! The crates between `disk` and `dispatch` know no HTTP and no resource. Each has an error type of its own, in words a
@@ -38,7 +42,7 @@
 //! follow the change records at their own pace, each with its own durable position.
 //!
 //! # Invariants
-//! - redb, tantivy and DataFusion are each a dependency of one crate, and bincode is named in one file.
+//! - redb, tantivy, DataFusion and object_store are each a dependency of one crate, and bincode is named in one file.
 //! - A row of an organization is reached through an `OrgStore`; nothing takes an organization id and a row id together.
 //! - Nobody is answered before the commit that makes the answer true.
 //! - Whatever is derived (index, snapshots) can be deleted and is rebuilt from the store.
@@ -55,3 +59,4 @@ pub mod demo;
 pub mod doctor;
 pub mod features;
 pub mod log;
+pub mod mcp_stdio;

@@ -7,6 +7,7 @@ use gleaner::admin::commands::AdminCommand;
 use gleaner::app::{self, App, Renewed};
 use gleaner::config::{Config, LogFormat};
 use gleaner::log::{self, Log};
+use gleaner::mcp_stdio;
 use gleaner::{demo, doctor};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -56,6 +57,16 @@ enum Command {
         #[arg(long, short)]
         config: Option<PathBuf>,
     },
+    /// Let an agent on this machine use a box: the Model Context Protocol over standard input and output, passed on to the box.
+    Mcp {
+        /// The address of the box, as in a browser: else what GLEANER_URL says, else http://127.0.0.1:8080. Its API key is read from
+        /// GLEANER_API_KEY.
+        #[arg(long)]
+        url: Option<String>,
+        /// A file with the API key, instead of GLEANER_API_KEY.
+        #[arg(long)]
+        key_file: Option<PathBuf>,
+    },
     /// Print the OpenAPI document of this release.
     Openapi,
 }
@@ -97,6 +108,11 @@ fn keep_few_arenas() {}
 
 fn run(command: Command) -> Result<()> {
     match command {
+        Command::Mcp { url, key_file } => {
+            let url = url.or_else(|| std::env::var("GLEANER_URL").ok());
+            let url = url.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
+            runtime()?.block_on(mcp_stdio::run(mcp_stdio::Settings { url, key_file }))?;
+        }
         Command::Openapi => print(&format!("{}\n", server::openapi::document(&app::routes())))?,
         Command::Doctor { config } => {
             let diagnosis = doctor::examine(&load(config)?)?;

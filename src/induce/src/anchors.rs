@@ -76,6 +76,13 @@ const STATES: [&str; 12] = [
     "lazyloaded",
 ];
 
+/// Whether a class says how an element stands at the moment, or which of several it is, and not what it is.
+pub fn is_passing(token: &str) -> bool {
+    STATES.contains(&token)
+        || token.contains(|c: char| c.is_ascii_digit())
+        || ["-first", "-last", "-odd", "-even"].iter().any(|end| token.ends_with(end))
+}
+
 /// What an element can be told by, the best first.
 pub fn tests(document: &Document, element: NodeId) -> Vec<Test> {
     let mut found = Vec::new();

@@ -38,6 +38,13 @@ const COST_ABSOLUTE: u32 = 200;
 /// What stands in an attribute that readers hardly see is changed more easily than what they read.
 const COST_ATTRIBUTE_TAIL: u32 = 12;
 
+const COST_LAZY_TAIL: u32 = 4;
+
+/// The address of an image that one page has in `src` and another, which loads it late, in `data-src` or the like, with a placeholder in
+/// `src`.
+const LAZY_TAIL: &str =
+    "/@*[substring(name(), string-length(name()) - 2) = 'src'][not(starts-with(., 'data:'))]";
+
 /// An expression and what speaks for it before it has been tried.
 #[derive(Clone, Debug)]
 pub struct Candidate {
@@ -75,7 +82,11 @@ fn tails(document: &Document, place: NodeRef) -> Vec<(String, u32)> {
     if let Some(attribute) = place.attribute() {
         let name = document.attr_name(attribute);
         let is_own = matches!(name, "content" | "href" | "src" | "datetime");
-        return vec![(format!("/@{name}"), if is_own { 0 } else { COST_ATTRIBUTE_TAIL })];
+        let mut found = vec![(format!("/@{name}"), if is_own { 0 } else { COST_ATTRIBUTE_TAIL })];
+        if name.ends_with("src") {
+            found.push((LAZY_TAIL.to_owned(), COST_LAZY_TAIL));
+        }
+        return found;
     }
     if !document.is_text(place.node()) {
         return vec![(String::new(), 0)];

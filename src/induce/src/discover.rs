@@ -1,13 +1,16 @@
-//! Attributes of a site without a teacher: its pages' structured data gives the labels, and annotators those that it leaves out.
+//! Attributes of a site without a teacher: its pages' structured data gives the labels, and annotators those that it leaves out;
+//! of pages that list things their repeated structure does.
 
 use page::xpath::Fuel;
 
 use crate::annotate::{annotate, kind_of};
 use crate::answers::{Answers, Kind, Label, Term, answers};
+use crate::data::{Asked, FromData, learn_from_data};
 use crate::forms::Form;
 use crate::learn::{Class, EXAMPLES_MAX, Learned, Question, is_constant};
 use crate::lesson::{Goal, Wanted};
 use crate::places::{Page, Places};
+use crate::records::{list_answers, list_kind_of};
 
 /// Of so many pages one may show another value than its structured data says.
 const PAGES_PER_ERROR: usize = 4;
@@ -28,7 +31,7 @@ const SEEN_HELD_OUT_MIN: f64 = 0.6;
 /// What annotators taught is trusted so much less than what pages say of themselves.
 const SEEN_TRUST: f64 = 0.6;
 /// Attributes of which many pages of a site have the same value.
-const CONSTANT: [&str; 3] = ["availability", "currency", "company"];
+const CONSTANT: [&str; 4] = ["availability", "currency", "company", "ranks"];
 
 /// What is told of a page, and by whom.
 struct Told {
@@ -47,11 +50,16 @@ pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Disc
     let mut said: Vec<Answers> = pages.iter().map(|page| answers(page.document, kind)).collect();
     if kind.is_none() && said.iter().all(|answers| answers.kind.is_none()) {
         for (answers, page) in said.iter_mut().zip(pages) {
-            answers.kind = kind_of(*page);
+            answers.kind = kind_of(*page).or_else(|| list_kind_of(*page));
         }
     }
     let count = |kind: Kind| said.iter().filter(|answers| answers.kind == Some(kind)).count();
-    let most = Kind::ALL.into_iter().filter(|kind| count(*kind) > 0).rev().max_by_key(|kind| count(*kind));
+    let most = Kind::ALL
+        .into_iter()
+        .chain(Kind::LISTS)
+        .filter(|kind| count(*kind) > 0)
+        .rev()
+        .max_by_key(|kind| count(*kind));
     let Some(kind) = kind.or(most) else {
         return Discovery { kind: None, page_count: 0, attributes: Vec::new() };
     };
@@ -61,8 +69,12 @@ pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Disc
         .filter(|(_, answers)| answers.kind == Some(kind))
         .map(|(page, said)| {
             // What says that it is something else is not looked at as if it said nothing.
-            let is_other = answers(page.document, None).kind.is_some_and(|own| own != kind);
-            let seen = if is_other { Vec::new() } else { annotate(*page, kind) };
+            let is_other = || answers(page.document, None).kind.is_some_and(|own| own != kind);
+            let seen = match kind.is_list() {
+                true => list_answers(*page, kind).0.labels,
+                false if is_other() => Vec::new(),
+                false => annotate(*page, kind),
+            };
             (*page, Told { said, seen })
         })
         .collect();
@@ -74,12 +86,18 @@ pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Disc
     let places = of_kind.iter().map(|(page, _)| Places::new(*page, &forms, text_bytes_max)).collect();
     let class = Class::new(places, &[], PAGES_PER_ERROR);
     let told: Vec<&Told> = of_kind.iter().map(|(_, told)| told).collect();
-    let attributes = kind.terms().iter().filter_map(|term| attribute(&class, &told, term, fuel)).collect();
+    let attributes = kind.terms().iter().filter_map(|term| attribute(&class, &told, (kind, term), fuel));
+    let attributes = attributes.collect();
     Discovery { kind: Some(kind), page_count: of_kind.len(), attributes }
 }
 
 /// Learns one attribute from what pages say, or else from what annotators see.
-fn attribute(class: &Class<'_>, told: &[&Told], term: &Term, fuel: &mut Fuel) -> Option<Learned> {
+fn attribute(
+    class: &Class<'_>,
+    told: &[&Told],
+    (kind, term): (Kind, &Term),
+    fuel: &mut Fuel,
+) -> Option<Learned> {
     let wanted = Wanted { name: term.name.to_owned(), kind: term.kind, form: term.form };
     let is_own = |label: &&Label| label.name == term.name;
     let is_said = told.iter().any(|told| told.said.labels.iter().any(|label| is_own(&label)));
@@ -91,17 +109,32 @@ fn attribute(class: &Class<'_>, told: &[&Told], term: &Term, fuel: &mut Fuel) ->
     });
     let goals: Vec<Option<Goal>> = goals.collect();
     goals.iter().flatten().next()?;
-    let question = Question { wanted: &wanted, goals: &goals, hints: term.hints() };
+    let question =
+        Question { wanted: &wanted, goals: &goals, hints: term.hints(), contrary: term.contrary() };
     let mut learned = class.learn_said(&question, fuel);
     if !is_said {
         learned.confidence *= SEEN_TRUST;
         let is_right = learned.held_out_right >= SEEN_HELD_OUT_MIN * goals.len() as f64;
-        let may_be = !is_constant(&goals) || CONSTANT.contains(&term.name);
+        let may_be = !is_constant(&goals, term.kind.is_list()) || CONSTANT.contains(&term.name);
         if !(is_right && may_be && learned.example_count > 1) {
             return None;
         }
+    } else {
+        add_from_data(&mut learned, &Asked { kind, term, places: &class.examples, goals: &goals }, fuel);
     }
-    Some(learned).filter(|learned| !learned.paths.is_empty())
+    Some(learned).filter(|learned| !learned.paths.is_empty() || !learned.json_paths.is_empty())
+}
+
+/// Adds what reads the JSON of the pages. Where nothing else was found, it alone speaks for the attribute.
+fn add_from_data(learned: &mut Learned, asked: &Asked<'_>, fuel: &mut Fuel) {
+    let FromData { json_paths, right, of } = learn_from_data(asked, fuel);
+    if learned.paths.is_empty() && !json_paths.is_empty() {
+        learned.example_count = of;
+        learned.held_out_right = right as f64;
+        learned.is_firm = !is_constant(asked.goals, asked.term.kind.is_list());
+        learned.confidence = (right as f64 + 1.0) / (of as f64 + 2.0);
+    }
+    learned.json_paths = json_paths;
 }
 
 #[cfg(test)]

@@ -70,6 +70,8 @@ pub struct Learned {
     pub kind: AttributeType,
     /// In the order in which they are to be tried; none where nothing was found.
     pub paths: Vec<LearnedPath>,
+    /// JSONPaths that give it from what the pages carry of JSON, behind the expressions.
+    pub json_paths: Vec<String>,
     /// How many examples have a value.
     pub example_count: usize,
     /// How many of them were found by what the others alone would have taught.
@@ -85,10 +87,11 @@ pub struct Learned {
 impl Learned {
     /// The attribute as a schema has it; none where no expression was found.
     pub fn attribute(&self) -> Option<Attribute> {
-        (!self.paths.is_empty()).then(|| Attribute {
+        let is_any = !self.paths.is_empty() || !self.json_paths.is_empty();
+        is_any.then(|| Attribute {
             name: self.name.clone(),
             xpaths: self.paths.iter().map(|path| path.xpath.clone()).collect(),
-            json_paths: None,
+            json_paths: (!self.json_paths.is_empty()).then(|| self.json_paths.clone()),
             kind: self.kind,
             description: None,
             anti_patterns: None,
@@ -177,6 +180,8 @@ pub struct Question<'q> {
     pub goals: &'q [Option<Goal>],
     /// Parts of names and labels that speak of the attribute, in lower case.
     pub hints: &'q [&'q str],
+    /// Parts that speak of something else.
+    pub contrary: &'q [&'q str],
 }
 
 /// The examples that show a value in structured data, and those that show it otherwise, a bit each.
@@ -221,7 +226,7 @@ impl<'a> Class<'a> {
 
     /// Learns one attribute of which all that is told is true. A goal is what is told of the example of the same place.
     pub fn learn(&self, wanted: &Wanted, goals: &[Option<Goal>], fuel: &mut Fuel) -> Learned {
-        let question = Question { wanted, goals, hints: &[] };
+        let question = Question { wanted, goals, hints: &[], contrary: &[] };
         let (tried, _) = self.try_all(&question, true, fuel);
         let settled = self.settle(&question, u32::MAX, tried, fuel);
         settled.learned(wanted)
@@ -251,6 +256,13 @@ impl<'a> Class<'a> {
         let all: Vec<usize> = (0..told.goals.len()).filter(|at| told.goals[*at].is_some()).collect();
         let held_out_right = self.hold_out(&tried, told, &all);
         tried.retain(|one| self.is_fit(one, told, &all));
+        let is_chance = is_constant(told.goals, question.wanted.kind.is_list()) || example_count < 2;
+        // What one page alone says is taken from what is called by the attribute's name, if that is as good.
+        let best = tried.iter().map(|one| f1(one, told, &all)).fold(0.0, f64::max);
+        let is_as_good = |one: &Tried| one.candidate.is_hinted && f1(one, told, &all) >= best;
+        if is_chance && tried.iter().any(is_as_good) {
+            tried.retain(is_as_good);
+        }
         tried.sort_by(|a, b| order(a, b, told, &all));
         // Equal expressions but for their costs come in crowds, and the first of each anchor speaks for it.
         let mut seen: Vec<Vec<String>> = Vec::new();
@@ -273,7 +285,7 @@ impl<'a> Class<'a> {
         let agreed = kept.first().map_or(0.0, |first| coverage(first) * self.others.len() as f64 / 4.0);
         let asked = self.others.len() as f64 / 4.0;
         let told_count = told.goals.iter().flatten().filter(|goal| !goal.members.is_empty()).count();
-        let is_constant = is_constant(told.goals);
+        let is_constant = is_constant(told.goals, question.wanted.kind.is_list());
         let confidence = match paths.is_empty() {
             true => 0.0,
             false => {
@@ -282,7 +294,6 @@ impl<'a> Class<'a> {
             }
         };
         let is_firm = kept.first().is_some_and(|first| {
-            let is_chance = is_constant || example_count < 2;
             first.candidate.cost <= FALLBACK_COST_MAX && (!is_chance || first.candidate.is_hinted)
         }) && paths.first().is_some_and(|path| path.f1 > 0.99);
         Settled { paths, example_count, held_out_right, is_firm, confidence }
@@ -291,7 +302,7 @@ impl<'a> Class<'a> {
     /// Makes candidates of every example and tries the most promising on all. `is_true` is whether all values are seen where they
     /// are told.
     fn try_all(&self, question: &Question<'_>, is_true: bool, fuel: &mut Fuel) -> (Vec<Tried>, Shown) {
-        let is_constant = is_constant(question.goals);
+        let is_constant = is_constant(question.goals, question.wanted.kind.is_list());
         let mut made: HashMap<String, (Candidate, u32)> = HashMap::new();
         let mut shown = Shown::default();
         for (at, (places, goal)) in self.examples.iter().zip(question.goals).enumerate() {
@@ -459,6 +470,7 @@ impl Settled {
             name: wanted.name.clone(),
             kind: wanted.kind,
             paths: self.paths,
+            json_paths: Vec::new(),
             example_count: self.example_count,
             held_out_right: self.held_out_right,
             is_firm: self.is_firm,

@@ -16,6 +16,8 @@
 //! - **Rank**: F1 on the examples, then a robustness prior (`candidates`), with penalties for what other pages contradict. The
 //!   best three that share no anchor are kept, so that one change of a site does not break them all; and two that read
 //!   the structured data itself.
+//! - **Lists** ([`lists_of()`]): what a page repeats are records, and what stands in the same slot of most is one of their fields.
+//! - **JSONPaths** beside them for what pages say in their JSON (`data`).
 //! - **Repair** ([`repair()`]): where a site has changed, the values that it last gave are the labels.
 //! - **Confidence** is held-out: what the other examples alone would have taught, asked on the one left out.
 //!
@@ -34,11 +36,13 @@ mod annotate;
 mod answers;
 mod candidates;
 mod cuts;
+mod data;
 mod discover;
 mod forms;
 mod learn;
 mod lesson;
 mod places;
+mod records;
 mod repair;
 mod times;
 
@@ -51,4 +55,5 @@ pub use learn::{
 };
 pub use lesson::Wanted;
 pub use places::{Page, shows};
+pub use records::{List, ListShape, RECORDS_MAX, Record, Wish, list_answers, list_kind_of, lists_of};
 pub use repair::{Refusal, Repair, Verdict, Visit, repair, texts_of};

@@ -92,6 +92,18 @@ impl<'a> Places<'a> {
         self.by_key.insert(key, places).unwrap_or_default()
     }
 
+    /// Whether these are the keys of the page's own address, which stands wherever the page speaks of itself.
+    pub fn is_own_address(&self, keys: &[String]) -> bool {
+        let document = self.page.document;
+        let links = document.lookup_name("link").into_iter().flat_map(|name| document.elements_named(name));
+        let canonical =
+            links.take(100).find(|node| document.attribute_named(*node, "rel") == Some("canonical"));
+        let canonical = canonical.and_then(|node| document.attribute_named(node, "href"));
+        let own = [Some(self.page.base.as_str()), canonical];
+        let mut own = own.into_iter().flatten().flat_map(|text| Form::Link.keys(text, self.reading()));
+        own.any(|key| keys.contains(&key))
+    }
+
     /// Text nodes that begin or end with a value and have something short beside it, with how it is cut out: "By " before "Ann
     /// Lee", " | Shop" behind a title.
     pub fn within_more(&self, value: &str) -> Vec<(NodeRef, Cut)> {
@@ -216,7 +228,8 @@ impl Walk<'_> {
         for form in self.forms {
             let fits = match form {
                 Form::Link => !is_text,
-                Form::Image => !is_text && (!is_link(places, place) || is_image_address(text)),
+                // A title or a caption is none, whatever it is resolved to.
+                Form::Image => !is_text && may_be_image(places, place, text),
                 Form::Date | Form::Duration => has_digit,
                 Form::Number => has_digit || !text.is_ascii(),
                 Form::Text | Form::Availability => true,
@@ -234,9 +247,15 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a place is where an element leads.
-fn is_link(places: &Places<'_>, place: NodeRef) -> bool {
-    place.attribute().is_some_and(|attribute| places.page.document.attr_name(attribute) == "href")
+/// Whether an attribute may have an image's address: a title or caption has none, whatever it is resolved to, and a link only that of a
+/// file.
+fn may_be_image(places: &Places<'_>, place: NodeRef, text: &str) -> bool {
+    let name = place.attribute().map(|attribute| places.page.document.attr_name(attribute));
+    match name.unwrap_or_default() {
+        "href" => is_image_address(text),
+        "src" => true,
+        _ => text.contains('/'),
+    }
 }
 
 /// Nodes outside of scripts, styles, templates and noscript, in order.

@@ -26,6 +26,9 @@ pub const TIMEOUT: Duration = Duration::from_secs(15);
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How long an endpoint that is overloaded and says no more is left alone.
 pub const THROTTLE: Duration = Duration::from_secs(60);
+/// The first and the longest pause of a target that cannot be used.
+pub const AWAY_MIN: Duration = Duration::from_secs(5);
+pub const AWAY_MAX: Duration = Duration::from_secs(5 * 60);
 /// An endpoint whose deliveries have all failed for so long is disabled.
 pub const DISABLED_AFTER: Duration = Duration::from_secs(5 * 24 * 3_600);
 
@@ -39,6 +42,8 @@ pub enum Verdict {
     Throttled,
     /// The endpoint wants nothing any more (410).
     Gone,
+    /// The target cannot be used at all for now, whatever is sent there.
+    Away,
 }
 
 /// What the answer of an endpoint means; none: there was no answer.
@@ -64,6 +69,12 @@ pub fn pause(tries: u32, retry_after: Option<Duration>, dice: f64) -> Option<Dur
 /// How long an endpoint that is overloaded is left alone.
 pub fn throttle(retry_after: Option<Duration>) -> Duration {
     retry_after.unwrap_or(THROTTLE).min(RETRY_AFTER_MAX)
+}
+
+/// How long a target is left alone that cannot be used, and could not be used for this long: it doubles, and ends soon after
+/// the target is there again.
+pub fn away(failing_for: Duration) -> Duration {
+    failing_for.clamp(AWAY_MIN, AWAY_MAX)
 }
 
 /// Whether an endpoint is to be disabled that has failed, and not delivered once, for this long.

@@ -46,6 +46,8 @@ pub use api::{Api, PUBLIC_ROUTES, openapi};
 pub use call::access::{Authenticator, Gatekeeper};
 pub use call::readiness::{Readiness, ReadinessIssue};
 pub use call::request::{Call, Context};
+pub use call::session::SESSION_HEADER;
+pub use docs::pages::find as error_guide;
 pub use metrics::Metrics;
 pub use panics::panic_text;
 pub use route::body::Body;
@@ -54,11 +56,12 @@ pub use route::gate::{Anonymous, Browser, Gate, Org, OrgContext, OwnOr, User};
 pub use route::input::header::{Accept, IdempotencyKey, IfMatch, WebhookSignature};
 pub use route::input::path::{Path, PathParam};
 pub use route::input::query::Query;
+pub use route::input::session::BrowserSession;
 pub use route::input::stream::StreamBody;
 pub use route::input::{ClientIp, Input, RawBody, VerbatimBody};
 pub use route::operation::Operation;
 pub use route::output::{
-    Accepted, Created, Download, Either, Html, NoContent, Output, Text, WithHeaders, WithStatus,
+    Accepted, Created, Document, Download, Either, Html, NoContent, Output, Text, WithHeaders, WithStatus,
 };
 pub use route::page::WebPage;
 pub use route::stream::{EVENT_STREAM, Standing, event_stream};

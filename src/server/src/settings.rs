@@ -13,6 +13,8 @@ pub struct ApiSettings {
     /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own. Requests come
     /// with it or without: some proxies strip it.
     pub prefix: String,
+    /// Where a browser is led from the box's address, as in `/start`; none shows it the list of pages there.
+    pub start: Option<&'static str>,
     /// Whether people get the messages that the box writes to them.
     pub sends_mail: bool,
     /// Proxies whose `X-Forwarded-For` is believed.
@@ -30,6 +32,7 @@ impl Default for ApiSettings {
         ApiSettings {
             docs_base: "/docs".to_owned(),
             prefix: String::new(),
+            start: None,
             sends_mail: true,
             trusted_proxies: Vec::new(),
             bodies_bytes_max: 128 << 20,

@@ -38,7 +38,7 @@ mod worker;
 pub use self::catalog::{ColumnKind, ColumnSpec, InvalidTableName, NewestOf, TableName, TableSpec};
 pub use self::cells::Cell;
 pub use self::errors::{ErrorCode, QueryError};
-pub use self::export::{ExportError, ExportFormat, Exported, Halt, export};
+pub use self::export::{ExportError, ExportFormat, Exported, Halt, export, write_rows};
 pub use self::gate::{STATEMENT_BYTES_MAX, check_form};
 pub use self::parameters::{PARAMETERS_MAX, with_parameters};
 pub use self::process::{

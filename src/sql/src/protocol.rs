@@ -57,6 +57,8 @@ pub(super) struct PlanRequest {
     pub(super) tables: Option<Vec<TableSource>>,
     /// Only what belongs to this agent.
     pub(super) agent: Option<Uuid>,
+    /// What `now()` is; none: the machine's time.
+    pub(super) now_ms: Option<i64>,
     /// None: it is only planned.
     pub(super) run: Option<RunRequest>,
 }

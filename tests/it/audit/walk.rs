@@ -85,6 +85,9 @@ async fn every_operation_that_changes_something_leaves_a_row() {
     schedules(&mut walk, &owner.api, &key).await;
     inputs(&mut walk, &owner.api, &key).await;
     outputs(&mut walk, &web, &owner.api, &key).await;
+    monitors(&mut walk, &owner.api, &key).await;
+    dashboards(&mut walk, &owner.api, &key).await;
+    storages(&mut walk, &owner.api, &owner.org_id, &key).await;
     console(&mut walk, &owner.api, &key).await;
     erasures(&mut walk).await;
     sessions(&mut walk, &owner.email, &owner.user_id).await;
@@ -374,6 +377,49 @@ async fn outputs(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
     walk.left("deleteOutput", reply, due("output.deleted")).await;
 }
 
+async fn monitors(walk: &mut Walk<'_>, api: &Client, key: &str) {
+    let (path, by_key) = ("/api/v1/monitors", ("api_key", key));
+    let new = json!({
+        "name": "one", "sql": "SELECT 1 AS one", "on": { "cron": "@daily" },
+        "condition": { "value": "one", "op": "gt", "threshold": 5 },
+    });
+    let reply = post(api, path, &new).await;
+    let id = text(&reply.json, "id").to_owned();
+    let due = |action| Due { action, resource: &id, actor: by_key };
+    walk.left("createMonitor", reply, due("monitor.created")).await;
+    let one = format!("{path}/{id}");
+    let reply = patch(api, &one, &json!({ "name": "another" })).await;
+    walk.left("updateMonitor", reply, due("monitor.updated")).await;
+    let reply = api.delete(&one).await.unwrap();
+    walk.left("deleteMonitor", reply, due("monitor.deleted")).await;
+}
+
+async fn dashboards(walk: &mut Walk<'_>, api: &Client, key: &str) {
+    let (path, by_key) = ("/api/v1/bi/dashboards", ("api_key", key));
+    let reply = post(api, path, &json!({ "name": "one" })).await;
+    let id = text(&reply.json, "id").to_owned();
+    let due = |action| Due { action, resource: &id, actor: by_key };
+    walk.left("createDashboard", reply, due("dashboard.created")).await;
+    let one = format!("{path}/{id}");
+    let reply = patch(api, &one, &json!({ "name": "another" })).await;
+    walk.left("updateDashboard", reply, due("dashboard.updated")).await;
+    let reply = api.delete(&one).await.unwrap();
+    walk.left("deleteDashboard", reply, due("dashboard.deleted")).await;
+}
+
+async fn storages(walk: &mut Walk<'_>, api: &Client, org: &str, key: &str) {
+    let path = "/api/v1/storage";
+    let new = json!({ "kind": "s3", "bucket": "pages", "endpoint": "http://storage.invalid",
+        "accessKeyId": "id", "secretAccessKey": "secret" });
+    let due = |action| Due { action, resource: org, actor: ("api_key", key) };
+    let reply = api.put(path, &new).await.unwrap();
+    walk.left("putStorage", reply, due("storage.changed")).await;
+    let reply = api.send(http::Method::POST, &format!("{path}/test"), None).await.unwrap();
+    walk.left("testStorage", reply, due("storage.tested")).await;
+    let reply = api.delete(path).await.unwrap();
+    walk.left("deleteStorage", reply, due("storage.removed")).await;
+}
+
 async fn console(walk: &mut Walk<'_>, api: &Client, key: &str) {
     let path = "/api/v1/bi/queries";
     let urls: Vec<_> = (0..300).map(|n| format!("https://shop.example/{n}")).collect();
@@ -393,12 +439,29 @@ async fn console(walk: &mut Walk<'_>, api: &Client, key: &str) {
     let due = Due { action: "bi_query.canceled", resource: &id, actor: ("api_key", key) };
     walk.left("cancelBiQuery", reply, due).await;
     saved_queries(walk, api, key).await;
+    agents(walk, api, key).await;
     let refused = post(api, path, &json!({ "sql": "SELECT nothing FROM urls", "waitMs": 10_000 })).await;
     assert_eq!(refused.status, 400, "{}", refused.text());
     let row = &logs(api, "action=bi_query.refused").await[0];
     assert_eq!(row["requestId"], refused.header("x-request-id"));
     // The text of a statement is nobody's business but its own row's.
     assert!(!logs(api, "resourceType=bi_query").await.iter().any(|row| row.to_string().contains("SELECT")));
+}
+
+/// A conversation, from its beginning to its end.
+async fn agents(walk: &mut Walk<'_>, api: &Client, key: &str) {
+    let by_key = ("api_key", key);
+    let reply = post(api, "/api/v1/agents", &json!({ "name": "one" })).await;
+    let id = text(&reply.json, "id").to_owned();
+    let due = Due { action: "agent.created", resource: &id, actor: by_key };
+    walk.left("createAgent", reply, due).await;
+    let one = format!("/api/v1/agents/{id}");
+    let reply = post(api, &format!("{one}/messages"), &json!({ "text": "SELECT 1 AS one" })).await;
+    let due = Due { action: "agent.asked", resource: &id, actor: by_key };
+    walk.left("sendMessage", reply, due).await;
+    let reply = api.delete(&one).await.unwrap();
+    let due = Due { action: "agent.deleted", resource: &id, actor: by_key };
+    walk.left("deleteAgent", reply, due).await;
 }
 
 async fn saved_queries(walk: &mut Walk<'_>, api: &Client, key: &str) {

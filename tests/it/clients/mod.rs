@@ -47,7 +47,7 @@ const INSTALL_TIME_MAX: Duration = Duration::from_secs(240);
 const RUN_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Runs a command; gives what it printed, or why it failed.
-async fn run(command: &mut Command, time_max: Duration) -> Result<String, String> {
+pub(crate) async fn run(command: &mut Command, time_max: Duration) -> Result<String, String> {
     let begun = command.kill_on_drop(true).stdin(std::process::Stdio::null()).output();
     let ended = tokio::time::timeout(time_max, begun).await;
     let output = ended.map_err(|_| format!("not done within {time_max:?}"))?.map_err(|e| e.to_string())?;
@@ -60,7 +60,7 @@ async fn run(command: &mut Command, time_max: Duration) -> Result<String, String
 
 /// The folder of the cache where these tools are for the `program` that runs them, installed there by `install` if they are
 /// not yet; none, and why, where they cannot be had.
-async fn tools(
+pub(crate) async fn tools(
     program: &str,
     pins: &[&str],
     install: impl FnOnce(&Path) -> Command,
@@ -91,7 +91,7 @@ async fn tools(
 }
 
 /// Says that a test does nothing here.
-fn skipped(what: &str, why: &str) {
+pub(crate) fn skipped(what: &str, why: &str) {
     let reason = why.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
     println!("skipped: {what} cannot be had here: {reason}");
 }
@@ -125,6 +125,10 @@ fn check(printed: &str, job: &str) {
     assert_ne!(said["submitted"], said["listed"][0]);
 }
 
+/// The generator reads feeds as files, once it is told.
+const CONFIG: &str = "post_hooks: []\ncontent_type_overrides:\n  application/rss+xml: application/octet-stream\n  \
+                      application/atom+xml: application/octet-stream\n";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_python_client_is_generated_and_lists_jobs() {
     let install = |folder: &Path| {
@@ -152,7 +156,7 @@ async fn a_python_client_is_generated_and_lists_jobs() {
         python
     };
     let mut generate = python();
-    std::fs::write(work.path().join("config.yml"), "post_hooks: []\n").unwrap();
+    std::fs::write(work.path().join("config.yml"), CONFIG).unwrap();
     generate.args(["-m", "openapi_python_client", "generate", "--meta", "none", "--fail-on-warning"]);
     generate.args(["--config", "config.yml", "--output-path", "box_client", "--path"]).arg(document());
     if let Err(error) = run(&mut generate, RUN_TIME_MAX).await {

@@ -172,7 +172,8 @@ async fn a_model_that_is_away_slow_large_or_lying_keeps_nobody() {
         let found = discovered(api, &asked).await;
         assert_eq!(found["status"], "succeeded", "{case}: {found:#}");
         assert_eq!(found["discoveredBy"], "reverse_engineered", "{case}: {found:#}");
-        assert_eq!(names(&found["attributes"]), ["name", "price", "availability"], "{case}");
+        let expected = ["name", "price", "currency", "availability", "sku"];
+        assert_eq!(names(&found["attributes"]), expected, "{case}");
         let notes = found["notes"].as_array().unwrap();
         assert!(
             notes.len() == 1 && notes[0].as_str().unwrap().contains("language model"),

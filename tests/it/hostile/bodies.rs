@@ -3,7 +3,7 @@
 use super::schemas::Schemas;
 use super::{Findings, Operation, STRUCTURED, address, call, inventory, operations, raw, unhurt};
 use crate::harness::{Appliance, Member, PASSWORD, expect, get, post, text};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 const JSON: &str = "application/json";
@@ -14,7 +14,7 @@ const BODY_BYTES_MAX_LARGE: usize = 8 << 20;
 /// Operations that take large bodies.
 const LARGE: &[&str] = &["createUrls"];
 /// Operations that need nothing of their body, so that an object without a known member is right and then meets the
-/// missing id.
+/// missing id, or makes what needs nothing.
 const OPTIONAL: &[&str] = &[
     "generateWorkflow",
     "runSavedQuery",
@@ -25,6 +25,10 @@ const OPTIONAL: &[&str] = &[
     "ingestUrls",
     "runInput",
     "updateOutput",
+    "updateMonitor",
+    "updateDashboard",
+    "createAgent",
+    "testStorage",
     "testOutput",
     "redeliver",
 ];
@@ -137,6 +141,12 @@ async fn bodies_that_are_wrong_are_refused_and_leave_nothing() {
             sizes(&appliance, &member, &token, operation, &mut findings).await;
         }
     }
+    // A conversation is begun by an object with nothing in it.
+    let begun = expect(get(&member.browser, "/api/v1/agents?limit=200").await, 200);
+    for agent in begun["items"].as_array().unwrap() {
+        let path = format!("/api/v1/agents/{}", text(agent, "id"));
+        assert_eq!(call(&member.browser, "DELETE", &path, None).await.status, 204);
+    }
     assert_eq!(inventory(&member).await, before, "what was refused left something behind");
     unhurt(&appliance, &mut findings).await;
     findings.report(1_500);
@@ -147,8 +157,11 @@ async fn shapes(member: &Member, operation: &Operation, findings: &mut Findings)
     let takes_body = body_schema(operation).is_some();
     for (name, body) in never_json().into_iter().chain(other_shapes()) {
         let place = operation.place(&format!("body {name:?}"));
+        let is_object =
+            body.trim_ascii().is_empty() || serde_json::from_slice::<Map<String, Value>>(&body).is_ok();
         let reply = call(&member.browser, &operation.method, &path, Some((JSON, body))).await;
-        if takes_body && !(is_optional(operation) && reply.status == 404) {
+        let is_right = is_optional(operation) && (reply.status == 404 || (is_object && reply.status == 201));
+        if takes_body && !is_right {
             findings.refused(&place, &path, &reply, 400, "");
         } else {
             findings.look(&place, &path, false, &reply);

@@ -175,12 +175,18 @@ async fn bad_query_parameters_are_named() {
     let input = expect(post(&member.api, "/api/v1/inputs", &json!({ "kind": "webhook" })).await, 201);
     let output = json!({ "kind": "webhook", "url": "https://a.example/", "events": ["job.*"] });
     let output = expect(post(&member.api, "/api/v1/outputs", &output).await, 201);
+    let agent = expect(post(&member.api, "/api/v1/agents", &json!({})).await, 201);
+    let feed = json!({ "kind": "feed", "events": ["job.*"] });
+    let feed = expect(post(&member.api, "/api/v1/outputs", &feed).await, 201);
+    let token = feed["secrets"][0].as_str().and_then(|address| address.rsplit('/').next()).unwrap();
     let at = |operation: &Operation| {
         operation.at(match operation.path.split('/').nth(3) {
             Some("workflows") => text(&smart, "workflowId"),
             Some("urls") => text(&url, "id"),
             Some("inputs") => text(&input, "id"),
             Some("outputs") => text(&output, "id"),
+            Some("agents") => text(&agent, "id"),
+            Some("feeds") => token,
             _ => text(&query, "jobId"),
         })
     };
@@ -332,11 +338,13 @@ async fn a_cursor_leads_nowhere_but_on() {
         let input = expect(post(&member.api, "/api/v1/inputs", &json!({ "kind": "webhook" })).await, 201);
         let output = json!({ "kind": "webhook", "url": "https://a.example/", "events": ["job.*"] });
         let output = expect(post(&member.api, "/api/v1/outputs", &output).await, 201);
+        let agent = expect(post(&member.api, "/api/v1/agents", &json!({})).await, 201);
         let of_member = |operation: &Operation| {
             let id = match operation.path.split('/').nth(3) {
                 Some("urls") => text(&url, "id"),
                 Some("inputs") => text(&input, "id"),
                 Some("outputs") => text(&output, "id"),
+                Some("agents") => text(&agent, "id"),
                 _ => text(&smart, "workflowId"),
             };
             narrowed(operation, id, &Schemas(&document))

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tempfile::TempDir;
 
-const KILLS: u64 = 12;
-const JOBS_PER_ROUND: usize = 20;
+const KILLS: u64 = 30;
+const JOBS_PER_ROUND: usize = 12;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_box_delivers_each_event_at_least_once_under_one_id() {
@@ -32,7 +32,7 @@ async fn a_killed_box_delivers_each_event_at_least_once_under_one_id() {
             .collect();
         let batch = expect(post(&api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201);
         caused.extend(batch["jobs"].as_array().unwrap().iter().map(|job| text(job, "id").to_owned()));
-        tokio::time::sleep(Duration::from_millis(60 + 37 * round)).await;
+        tokio::time::sleep(Duration::from_millis(60 + 17 * round)).await;
         process.kill();
         process = Process::start(&data, &settings);
     }

@@ -1,8 +1,13 @@
 //! Outputs through HTTP: createOutput, listOutputs, getOutput, updateOutput, deleteOutput, testOutput, listDeliveries,
-//! redeliver, recoverDeliveries. Endpoints are on loopback, and verify what they are sent by themselves.
+//! redeliver, recoverDeliveries, readFeed. Endpoints are on loopback, and verify what they are sent by themselves.
 
+mod chats;
 mod edges;
+mod feeds;
+mod files;
+mod happened;
 mod kills;
+mod postgres;
 mod receiver;
 mod retries;
 
@@ -11,7 +16,7 @@ use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, Request, ended, eventually, expect, get, join, post, refused, text};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use receiver::{Message, Receiver, Said};
+pub use receiver::{Message, Receiver, Said};
 use ring::hmac;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
@@ -21,7 +26,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
-const OUTPUTS: &str = "/api/v1/outputs";
+pub const OUTPUTS: &str = "/api/v1/outputs";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A box that may send to these places.
@@ -292,15 +297,7 @@ async fn in_the_console(member: &Member, made: &Value) {
 
 /// The package that the specification's authors publish accepts the message, and refuses it with a byte changed.
 fn verified_by_the_package(message: &Message, secret: &str) {
-    let tools = TempDir::new().unwrap();
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"])
-        .arg(tools.path());
-    pip.arg("standardwebhooks==1.0.0").stdout(Stdio::null()).stderr(Stdio::null());
-    if !pip.status().is_ok_and(|status| status.success()) {
-        println!("skipped: standardwebhooks cannot be had from PyPI");
-        return;
-    }
+    let Some(tools) = from_pypi("standardwebhooks==1.0.0") else { return };
     let script = "
 import os
 from standardwebhooks import Webhook
@@ -324,4 +321,18 @@ except Exception as error:
         ["result.changed", "WebhookVerificationError"],
         "{said:?}"
     );
+}
+
+/// A folder with a package of PyPI; none, with a message, where there is no way there.
+fn from_pypi(package: &str) -> Option<TempDir> {
+    let tools = TempDir::new().unwrap();
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"])
+        .arg(tools.path());
+    pip.arg(package).stdout(Stdio::null()).stderr(Stdio::null());
+    let is_there = pip.status().is_ok_and(|status| status.success());
+    if !is_there {
+        println!("skipped: {package} cannot be had from PyPI");
+    }
+    is_there.then_some(tools)
 }

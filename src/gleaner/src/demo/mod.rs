@@ -22,6 +22,9 @@ use shop::Shop;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Who the demo is signed in as.
+const EMAIL: &str = "demo@gleaner.example";
+const PASSWORD: &str = "a demo, nothing to hide";
 /// Share of the truth's attributes that a visit must extract, in percent.
 const TRUTH_PERCENT_MIN: f64 = 95.0;
 /// Longest time for one collection; the whole shop takes seconds.
@@ -109,7 +112,9 @@ async fn present(app: &App, shop: &Shop, once: bool) -> Result<()> {
     if once {
         println!("This box ends now; `gleaner demo` without --once stays, for you to go on with its API.");
     } else {
+        leave_for_people(&client).await?;
         println!("Go on with it:\n  address  {}\n  API key  {key}", app.url());
+        println!("  console  {} (this link signs you in, once)", console_link(app).await?);
         println!("  curl -s -H 'Authorization: Bearer {key}' {}/api/v1/jobs?limit=3", app.url());
         println!("  reference of all operations: {}/docs", app.url());
         println!("\nCtrl-C ends the demo and removes its data.");
@@ -124,6 +129,22 @@ async fn present(app: &App, shop: &Shop, once: bool) -> Result<()> {
     Ok(())
 }
 
+/// What somebody who opens the console finds beside what was collected.
+async fn leave_for_people(client: &Client) -> Result<()> {
+    let schedule = json!({ "name": "Shop, each morning", "cron": "0 6 * * *", "tagFilters": ["demo"] });
+    expect(client.post("/api/v1/schedules", &schedule).await, 201)?;
+    let query = json!({ "name": "shop/prices by currency", "description": "What the shop asks for.", "sql": STATEMENT });
+    expect(client.post("/api/v1/bi/saved-queries", &query).await, 201)?;
+    Ok(())
+}
+
+/// A link that opens the console signed in: a refresh token, which is good once.
+async fn console_link(app: &App) -> Result<String> {
+    let person = json!({ "email": EMAIL, "password": PASSWORD });
+    let login = expect(Client::new(app.url()).post("/api/v1/auth/login", &person).await, 200)?;
+    Ok(format!("{}/console#/welcome?token={}", app.url(), text(&login, "refreshToken")?))
+}
+
 fn domain(shop: &Shop) -> String {
     shop.address.ip().to_string()
 }
@@ -131,13 +152,11 @@ fn domain(shop: &Shop) -> String {
 /// A person, an organization and a key: what every newcomer does first.
 async fn settle_in(app: &App) -> Result<(Client, String)> {
     let anonymous = Client::new(app.url());
-    let person =
-        json!({ "email": "demo@gleaner.example", "password": "a demo, nothing to hide", "name": "Demo" });
+    let person = json!({ "email": EMAIL, "password": PASSWORD, "name": "Demo" });
     let login = expect(anonymous.post("/api/v1/auth/register", &person).await, 201)?;
     let browser = anonymous.bearer(text(&login, "accessToken")?);
     let made = expect(browser.post("/api/v1/orgs", &json!({ "name": "Demo Ltd" })).await, 201)?;
-    let email = "demo@gleaner.example".to_owned();
-    admin::call(&app.socket(), &json!({ "command": "user_verify", "email": email })).await?;
+    admin::call(&app.socket(), &json!({ "command": "user_verify", "email": EMAIL })).await?;
     let owner = anonymous.bearer(text(&made, "accessToken")?);
     let made = expect(owner.post("/api/v1/api-keys", &json!({ "name": "demo" })).await, 201)?;
     let secret = text(&made, "secret")?.to_owned();

@@ -5,7 +5,8 @@
 
 use super::Part;
 use crate::config::Config;
-use crate::features::extraction::RESULTS;
+use crate::features::extraction::{PageKey, RESULTS, ResultV4};
+use crate::features::storage::REMOTE;
 use crate::features::{account, bi};
 use base::ids::OrgId;
 use base::{Error, Result};
@@ -15,14 +16,15 @@ use sql::Snapshots;
 use std::fs;
 use std::io;
 use std::path::Path;
-use store::Inspection;
+use store::{Inspection, readable};
 
 /// Rows of one look into the store.
 const ROWS_PER_LOOK: usize = 200;
 /// Findings of a part that are told; the rest is a number.
 const TOLD_MAX: usize = 20;
 
-/// The page of every result: that it is there, and what was put in.
+/// The page of every result: that it is there, and what was put in. Of those in storages of organizations' own, nothing is
+/// asked.
 pub(super) fn pages(store: &Inspection, config: &Config) -> Result<Part> {
     let root = config.storage.data_dir.join("pages");
     let (mut looked, mut findings) = (0u64, Findings::default());
@@ -32,7 +34,17 @@ pub(super) fn pages(store: &Inspection, config: &Config) -> Result<Part> {
             let mut step = tx.readable_all(&RESULTS, after.as_deref(), ROWS_PER_LOOK)?;
             after = step.next;
             step.rows.retain(|(org, ..)| !tx.is_fenced(*org));
-            Ok(step.rows)
+            let is_here = |org: OrgId, row: &ResultV4| {
+                let key = PageKey(row.page.hash);
+                Ok(readable("where a page lies", key, tx.org(org).get(&REMOTE, &key))?.flatten().is_none())
+            };
+            let mut here = Vec::with_capacity(step.rows.len());
+            for (org, job, row) in step.rows {
+                if is_here(org, &row)? {
+                    here.push((org, job, row));
+                }
+            }
+            Ok(here)
         })?;
         for (org, job, row) in rows {
             looked += 1;

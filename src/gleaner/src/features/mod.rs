@@ -7,6 +7,7 @@
 //! `personal` and `holdings`: exports show it and erasures remove it. Rows of an organization need no naming.
 
 pub mod account;
+pub mod agents;
 pub mod analytics;
 pub mod api_keys;
 pub mod audit;
@@ -15,6 +16,8 @@ pub mod benchmarks;
 pub mod bi;
 pub mod billing;
 pub mod cli_auth;
+pub mod console;
+pub mod dashboards;
 pub mod discovery;
 pub mod drift;
 pub mod events;
@@ -22,12 +25,15 @@ pub mod extraction;
 pub mod inputs;
 pub mod jobs;
 pub mod mail;
+pub mod mcp;
+pub mod monitors;
 pub mod orgs;
 pub mod outputs;
 pub mod providers;
 pub mod raw;
 pub mod schedules;
 pub mod site_sessions;
+pub mod storage;
 pub mod suggestions;
 pub mod urls;
 pub mod wiring;
@@ -68,7 +74,7 @@ pub struct Feature {
     /// What this slice writes into a new organization, given the box's parts.
     pub seed: Option<SeedOf>,
     pub routes: &'static [Route],
-    /// What people read in a browser: routes outside of the API, whose endpoints are [`server::WebPage`].
+    /// Routes outside of the API and its document: what people read in a browser, and protocols that are others' own.
     pub pages: &'static [Route],
     /// What holds for everything below a path of this slice's.
     pub mount: Option<&'static Mount>,
@@ -248,22 +254,33 @@ pub static ALL: &[&Feature] = &[
     &jobs::FEATURE,
     &schedules::FEATURE,
     &inputs::FEATURE,
+    &mcp::FEATURE,
     &outputs::FEATURE,
     &benchmarks::FEATURE,
     &extraction::FEATURE,
+    &storage::FEATURE,
     &discovery::FEATURE,
     &drift::FEATURE,
     &billing::FEATURE,
     &bi::FEATURE,
+    &dashboards::FEATURE,
+    &monitors::FEATURE,
+    &agents::FEATURE,
     &analytics::FEATURE,
     &audit::FEATURE,
     &raw::FEATURE,
     &account::FEATURE,
+    &console::FEATURE,
 ];
 
 /// Whether people get the messages that the box writes to them.
 pub fn sends_mail(config: &Config) -> bool {
     config.section::<mail::MailConfig>().is_on()
+}
+
+/// Where a browser is led from the box's address.
+pub fn start_page() -> Option<&'static str> {
+    console::start_page()
 }
 
 /// Who a caller is, and what their organization's plan lets them do: what stands before every route.

@@ -18,7 +18,9 @@ use page::xpath::number_to_text;
 use crate::answers::{Kind, Label, answers};
 use crate::forms::{Form, Reading};
 use crate::places::Page;
+pub use money::has_sign;
 use sheet::Sheet;
+pub use sheet::{says_beside, says_struck};
 
 /// What a page shows of an attribute, as its kind's terms would have it.
 pub fn annotate(page: Page<'_>, kind: Kind) -> Vec<Label> {
@@ -47,6 +49,8 @@ pub fn annotate(page: Page<'_>, kind: Kind) -> Vec<Label> {
             take("title", sheet.title());
             named::of_job(&sheet).into_iter().for_each(|(name, value)| take(name, Some(value)));
         }
+        // What lists show is seen by their structure (`records`).
+        Kind::ProductList | Kind::Serp | Kind::Bestseller => return Vec::new(),
     }
     take("image_url", media::image(&sheet).filter(|_| kind != Kind::JobPosting));
     let labels = kind.terms().iter().filter_map(|term| {

@@ -114,6 +114,11 @@ fn sign(text: &str) -> Option<&'static str> {
     found.map(|(_, currency)| *currency)
 }
 
+/// Whether a text has a sign or code of a currency.
+pub fn has_sign(text: &str) -> bool {
+    sign(text).is_some()
+}
+
 /// The best price of a page.
 pub fn price(sheet: &Sheet<'_>) -> Option<Price> {
     let document = sheet.page.document;

@@ -119,6 +119,23 @@ pub fn says_one_of(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
+/// Whether an element is named or tagged as what surrounds the content. What holds most of the page surrounds nothing.
+pub fn says_beside(document: &Document, element: NodeId) -> bool {
+    let tag = document.name(element);
+    if matches!(tag, "html" | "body" | "main" | "td" | "table" | "a") {
+        return false;
+    }
+    let is_named = || says_one_of(&names(document, element), BESIDE_WORDS);
+    let nodes = (document.subtree_end(element).0 - element.0) as usize;
+    (matches!(tag, "nav" | "footer" | "aside" | "header") || is_named()) && 2 * nodes < document.node_count()
+}
+
+/// Whether an element shows what is no longer asked, or another amount than the price.
+pub fn says_struck(document: &Document, element: NodeId) -> bool {
+    matches!(document.name(element), "del" | "s" | "strike")
+        || says_one_of(&names(document, element), STRUCK_WORDS)
+}
+
 impl<'a> Sheet<'a> {
     pub fn new(page: Page<'a>) -> Sheet<'a> {
         let document = page.document;

@@ -14,7 +14,8 @@ use page::extract::AttributeType;
 use page::html::Document;
 
 use crate::forms::{Form, fold, plain};
-use items::{Item, Items, local_name};
+use items::local_name;
+pub use items::{Item, Items, Said};
 pub use linked::is_linked_data;
 pub use terms::{Kind, Term};
 
@@ -44,11 +45,7 @@ pub struct Answers {
 
 /// Reads a page's structured data. `wanted` is the kind that its caller knows it to be; otherwise the page says it.
 pub fn answers(document: &Document, wanted: Option<Kind>) -> Answers {
-    let mut items = Items::default();
-    linked::read(document, &mut items);
-    for syntax in [marked::MICRODATA, marked::RDFA] {
-        marked::read(document, &syntax, &mut items);
-    }
+    let items = items_of(document);
     let metas = metas(document);
     let title = metas.get("og:title").and_then(|titles| titles.first().copied());
     let title = title.map(str::to_owned).or_else(|| document.title()).unwrap_or_default();
@@ -62,6 +59,16 @@ pub fn answers(document: &Document, wanted: Option<Kind>) -> Answers {
     let item = found.map(|(_, item)| item);
     let labels = kind.terms().iter().filter_map(|term| label(term, &items, item, &metas)).collect();
     Answers { kind: Some(kind), labels }
+}
+
+/// The items of a page's structured data, whatever its syntax.
+pub fn items_of(document: &Document) -> Items {
+    let mut items = Items::default();
+    linked::read(document, &mut items);
+    for syntax in [marked::MICRODATA, marked::RDFA] {
+        marked::read(document, &syntax, &mut items);
+    }
+    items
 }
 
 /// The item that the page is about. Where several are of the kind it is the one whose name the title has; a page that only

@@ -1,16 +1,19 @@
 //! Which attributes a kind of page has, and where structured data says them.
 
-use page::extract::AttributeType::{self, Number, Text, TextList, Url};
+use page::extract::AttributeType::{self, Number, Text, TextList, Url, UrlList};
 
 use crate::forms::Form;
 
-/// A kind of page whose attributes structured data names.
+/// A kind of page: of one thing whose attributes structured data names, or a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     Product,
     Article,
     JobPosting,
     Recipe,
+    ProductList,
+    Serp,
+    Bestseller,
 }
 
 /// An attribute of a kind of page.
@@ -69,9 +72,37 @@ const HINTS: &[(&str, &[&str])] = &[
     ("ingredients", &["ingred", "zutat"]),
     ("instructions", &["instruct", "direction", "method", "step", "preparation"]),
     ("calories", &["calor", "kcal", "energ", "nutri"]),
+    ("names", &["title", "name", "heading", "headline"]),
+    ("titles", &["title", "name", "heading", "headline"]),
+    ("urls", &["title", "name", "link", "url"]),
+    ("prices", &["price", "preis", "prix", "precio", "prezzo", "amount", "cena"]),
+    ("image_urls", &["image", "img", "photo", "thumb", "picture"]),
+    ("ratings", &["rating", "star", "score", "average"]),
+    ("snippets", &["snippet", "desc", "abstract", "summary", "teaser", "excerpt"]),
+    ("ranks", &["rank", "position", "badge"]),
+];
+
+/// Parts of names and labels that speak of something else which has the same form, by the attribute's name.
+const CONTRARY: &[(&str, &[&str])] = &[
+    ("price", &["shipping", "delivery", "old", "was-", "strike", "saving", "comment"]),
+    ("rating", &["count", "comment"]),
+    ("image_url", &["logo", "avatar", "related", "author"]),
+    ("published", &["updat", "modif", "edited", "aktualis", "comment"]),
+    ("modified", &["publi", "posted", "created", "comment"]),
+    ("date_posted", &["expire", "valid", "clos", "deadline"]),
+    ("valid_through", &["posted", "publi"]),
+    ("prep_time", &["cook", "total", "gesamt", "bak"]),
+    ("cook_time", &["prep", "total", "gesamt"]),
+    ("total_time", &["prep", "cook", "active"]),
+    ("yield", &["calor", "minute", "time"]),
 ];
 
 impl Term {
+    /// Parts of names and labels that speak of something else.
+    pub fn contrary(&self) -> &'static [&'static str] {
+        CONTRARY.iter().find(|(name, _)| *name == self.name).map_or(&[], |(_, parts)| parts)
+    }
+
     /// Parts of names and labels that speak of the attribute.
     pub fn hints(&self) -> &'static [&'static str] {
         HINTS.iter().find(|(name, _)| *name == self.name).map_or(&[], |(_, hints)| hints)
@@ -91,20 +122,30 @@ const fn term(
 impl Kind {
     /// In the order in which a page that has several is read: a recipe in a blog's article is a recipe.
     pub const ALL: [Kind; 4] = [Kind::JobPosting, Kind::Recipe, Kind::Product, Kind::Article];
+    /// Pages that list things, which their repeated structure says and no item that they are about.
+    pub const LISTS: [Kind; 3] = [Kind::Serp, Kind::Bestseller, Kind::ProductList];
 
-    /// The name, which for three of them is the platform's page type.
+    /// Whether such a page lists things.
+    pub fn is_list(self) -> bool {
+        Kind::LISTS.contains(&self)
+    }
+
+    /// The name, which for all but recipes is the platform's page type.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Product => "product",
             Kind::Article => "article",
             Kind::JobPosting => "job_posting",
             Kind::Recipe => "recipe",
+            Kind::ProductList => "product_list",
+            Kind::Serp => "serp",
+            Kind::Bestseller => "bestseller",
         }
     }
 
     /// The kind of this name.
     pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+        Kind::ALL.into_iter().chain(Kind::LISTS).find(|kind| kind.name() == name)
     }
 
     /// Whether an item of this schema.org type is what such a page is about.
@@ -129,6 +170,7 @@ impl Kind {
             }
             Kind::JobPosting => name == "JobPosting",
             Kind::Recipe => name == "Recipe",
+            Kind::ProductList | Kind::Serp | Kind::Bestseller => false,
         }
     }
 
@@ -137,7 +179,7 @@ impl Kind {
         match self {
             Kind::Product => matches!(name, "product" | "product.item" | "og:product" | "book"),
             Kind::Article => matches!(name, "article" | "og:article"),
-            Kind::JobPosting | Kind::Recipe => false,
+            _ => false,
         }
     }
 
@@ -148,6 +190,9 @@ impl Kind {
             Kind::Article => ARTICLE,
             Kind::JobPosting => JOB_POSTING,
             Kind::Recipe => RECIPE,
+            Kind::ProductList => PRODUCT_LIST,
+            Kind::Serp => SERP,
+            Kind::Bestseller => BESTSELLER,
         }
     }
 }
@@ -282,3 +327,22 @@ static RECIPE: &[Term] = &[
     IMAGE,
     DESCRIPTION,
 ];
+
+/// An attribute of a list: a value of each record that has one, in the order of the page.
+const fn column(name: &'static str, kind: AttributeType, form: Form) -> Term {
+    term(name, kind, form, &[], &[])
+}
+
+const URLS: Term = column("urls", UrlList, Form::Link);
+const PRICES: Term = column("prices", TextList, Form::Number);
+const IMAGE_URLS: Term = column("image_urls", UrlList, Form::Image);
+const RATINGS: Term = column("ratings", TextList, Form::Number);
+const NAMES: Term = column("names", TextList, Form::Text);
+const RANKS: Term = column("ranks", TextList, Form::Number);
+
+static PRODUCT_LIST: &[Term] = &[NAMES, URLS, PRICES, IMAGE_URLS, RATINGS];
+
+static BESTSELLER: &[Term] = &[RANKS, NAMES, URLS, PRICES, IMAGE_URLS, RATINGS];
+
+static SERP: &[Term] =
+    &[column("titles", TextList, Form::Text), URLS, column("snippets", TextList, Form::Text), RANKS];

@@ -30,7 +30,8 @@ fn a_site_teaches_itself() {
     assert_eq!((discovery.kind, discovery.page_count), (Some(Kind::Product), 3));
     let first = |name: &str| {
         let learned = discovery.attributes.iter().find(|learned| learned.name == name);
-        learned.map(|learned| (learned.paths[0].xpath.as_str(), learned.held_out_right))
+        let first = learned.and_then(|learned| Some((learned, learned.paths.first()?)));
+        first.map(|(learned, path)| (path.xpath.as_str(), learned.held_out_right))
     };
     assert_eq!(first("name"), Some(("//h1", 3.0)));
     assert_eq!(first("price"), Some(("//dt[normalize-space()='Our price']/following-sibling::dd[1]", 3.0)));
@@ -38,6 +39,12 @@ fn a_site_teaches_itself() {
     // The pages do not show it.
     assert_eq!(first("sku"), None);
     assert_eq!(first("currency"), None);
+    let data = |name: &str| {
+        let learned = discovery.attributes.iter().find(|learned| learned.name == name).unwrap();
+        learned.json_paths.first().map(String::as_str)
+    };
+    assert_eq!(data("sku"), Some("ld+json$.sku"));
+    assert_eq!(data("currency"), Some("ld+json$.offers.priceCurrency"));
 }
 
 /// A page of a shop that says nothing of itself.
@@ -112,4 +119,64 @@ fn hostile_answer_keys_end() {
         let discovery = found(&[page.clone(), page], None);
         assert!(discovery.attributes.len() < 12);
     }
+}
+
+#[test]
+fn hostile_pages_end_and_still_teach() {
+    let attributes: String = (0..140_000).map(|n| format!("data-a{n}='needle{n}' ")).collect();
+    for hostile in [
+        "<div class=a>".repeat(400_000),
+        format!("<p {attributes}>x</p>"),
+        format!("<p>{}</p>", "&amp;&#8364;12&euro;".repeat(100_000)),
+    ] {
+        let page =
+            |n: usize| format!("{}{hostile}", product(&format!("Plane {n}"), &format!("{n}.50"), "InStock"));
+        let discovery = found(&[page(1), page(2), page(3)], None);
+        let names: Vec<&str> = discovery.attributes.iter().map(|learned| learned.name.as_str()).collect();
+        assert!(names.contains(&"name") && names.contains(&"price"), "{names:?}");
+    }
+}
+
+#[test]
+fn what_has_no_fuel_ends_with_what_was_found() {
+    let pages = [1, 2, 3].map(|n| product(&format!("Plane {n}"), &format!("{n}.50"), "InStock"));
+    let documents: Vec<Document> = pages.iter().map(|page| Document::parse(page.clone())).collect();
+    let base = Url::parse("https://shop.example/").unwrap();
+    let pages: Vec<Page<'_>> = documents.iter().map(|document| Page { document, base: &base }).collect();
+    let mut fuel = Fuel::new(10);
+    let discovery = discover(&pages, None, &mut fuel);
+    assert_eq!(
+        (discovery.kind, discovery.page_count, discovery.attributes),
+        (Some(Kind::Product), 3, Vec::new())
+    );
+}
+
+#[test]
+fn what_stands_in_json_alone_is_found_there() {
+    let page = |n: usize| {
+        format!(
+            r#"<script type="application/ld+json">{{"@graph":[{{"@type":"WebSite","name":"Shop","sku":"none"}},
+            {{"@type":"Product","name":"Plane {n}","sku":"PL-{n}77","offers":[{{"price":"{n}.50","priceCurrency":"EUR"}}]}}]}}</script>
+            <script id="__DATA__" type="application/json">{{"page":{{"product":{{"code":"PL-{n}77","other":"PL-{}77"}}}}}}</script>
+            <h1>Plane {n}</h1>"#,
+            n + 1
+        )
+    };
+    let discovery = found(&[page(1), page(2), page(3)], None);
+    let data = |name: &str| {
+        let learned = discovery.attributes.iter().find(|learned| learned.name == name).unwrap();
+        learned.json_paths.clone()
+    };
+    assert_eq!(
+        data("sku"),
+        ["__DATA__$.page.product.code", "ld+json$['@graph'][?@['@type']=='Product'].sku"]
+    );
+    assert_eq!(data("price"), ["ld+json$['@graph'][?@['@type']=='Product'].offers[*].price"]);
+    let sku = discovery.attributes.iter().find(|learned| learned.name == "sku").unwrap();
+    assert!(sku.paths.is_empty() && sku.is_firm && sku.confidence == 0.8, "{sku:?}");
+    let attribute = sku.attribute().unwrap();
+    let schema = page::extract::Schema::compile(&[attribute]).unwrap();
+    let base = Url::parse("https://shop.example/").unwrap();
+    let read = schema.extract(&Document::parse(page(8)), &base, &mut Fuel::for_page());
+    assert_eq!(read.values["sku"], "PL-877");
 }

@@ -4,7 +4,7 @@ use page::html::Document;
 use page::xpath::NodeRef;
 
 use super::{Class, Question};
-use crate::candidates::{Candidate, candidates};
+use crate::candidates::{Candidate, candidates, carrier};
 use crate::cuts::Cut;
 use crate::forms::Form;
 use crate::lesson::Goal;
@@ -16,6 +16,10 @@ const PLACES_MAX: usize = 16;
 const EXCESS_MAX: usize = 30;
 /// What a name or label that speaks of the attribute takes off a cost.
 const HINT_BONUS: u32 = 8;
+/// What a name or label that speaks of something else adds to it.
+const CONTRARY_COST: u32 = 16;
+/// Elements above a place that are compared with those of another page.
+const TEMPLATE_STEPS: usize = 6;
 
 impl Class<'_> {
     /// Expressions for what one example is told to have, for each of its places.
@@ -37,6 +41,10 @@ impl Class<'_> {
             }
             let there = places.of_keys(&goal.members[member]).into_iter();
             let there = there.filter(|place| !is_constant || is_read(places.page.document, *place));
+            let is_list = wanted.kind.is_list();
+            let there = there.filter(|place| {
+                is_list || !self.is_of_template(question, &goal.members[member], places, *place)
+            });
             let there: Vec<NodeRef> = there.take(PLACES_MAX).collect();
             let length = |place: &NodeRef| place.string_value(places.page.document).trim().len();
             let shortest = there.iter().map(length).min().unwrap_or(0);
@@ -61,8 +69,37 @@ impl Class<'_> {
                 found.extend(whole.into_iter().filter_map(|candidate| cut_out(candidate, &cut)));
             }
         }
-        found.into_iter().map(|candidate| hinted(candidate, question.hints)).collect()
+        found.into_iter().map(|candidate| hinted(candidate, question)).collect()
     }
+
+    /// Whether a place is a part of all pages, as a menu is: the same stands there on one that is told to have another value.
+    fn is_of_template(
+        &self,
+        question: &Question<'_>,
+        keys: &[String],
+        places: &Places<'_>,
+        place: NodeRef,
+    ) -> bool {
+        let mut own = None;
+        self.examples.iter().zip(question.goals).any(|(other, goal)| {
+            let has_other = goal.as_ref().is_some_and(|goal| {
+                !goal.members.is_empty() && !goal.members.iter().flatten().any(|key| keys.contains(key))
+            });
+            has_other && {
+                let own = own.get_or_insert_with(|| chain(places.page.document, place));
+                let document = other.page.document;
+                other.of_keys(keys).iter().any(|there| chain(document, *there) == *own)
+            }
+        })
+    }
+}
+
+/// The names and classes of an element and of those above it.
+fn chain(document: &Document, place: NodeRef) -> Vec<(&str, &str)> {
+    let above = std::iter::successors(Some(carrier(document, place)), |node| document.parent(*node));
+    let elements = above.filter(|node| document.is_element(*node)).take(TEMPLATE_STEPS);
+    let class = |node| document.attribute_named(node, "class").unwrap_or_default();
+    elements.map(|node| (document.name(node), class(node))).collect()
 }
 
 /// The values of an example that expressions are made for: some of a list; of a single value that is written in several ways the
@@ -80,13 +117,15 @@ fn asked_members(is_list: bool, goal: &Goal) -> Vec<usize> {
     members
 }
 
-/// Less cost for what hangs on a name or label that speaks of the attribute.
-fn hinted(mut candidate: Candidate, hints: &[&str]) -> Candidate {
-    let speaks = |anchor: &String| {
-        let anchor = anchor.to_lowercase();
-        hints.iter().any(|hint| anchor.contains(hint))
+/// Less cost for what hangs on a name or label that speaks of the attribute, more where it speaks of another.
+fn hinted(mut candidate: Candidate, question: &Question<'_>) -> Candidate {
+    let speak = |candidate: &Candidate, parts: &[&str]| {
+        let mut anchors = candidate.anchors.iter().map(|anchor| anchor.to_lowercase());
+        anchors.any(|anchor| parts.iter().any(|part| anchor.contains(part)))
     };
-    if candidate.anchors.iter().any(speaks) {
+    if speak(&candidate, question.contrary) {
+        candidate.cost += CONTRARY_COST;
+    } else if speak(&candidate, question.hints) {
         candidate.is_hinted = true;
         candidate.cost = candidate.cost.saturating_sub(HINT_BONUS);
     }
@@ -103,13 +142,19 @@ fn cut_out(mut candidate: Candidate, cut: &Cut) -> Option<Candidate> {
 }
 
 /// Whether all examples have the same value, so that anything which is the same on all pages may be taken for it.
-pub fn is_constant(goals: &[Option<Goal>]) -> bool {
+///
+/// A list is the same where all its members are: that two pages list one thing is common.
+pub fn is_constant(goals: &[Option<Goal>], is_list: bool) -> bool {
     let mut told = goals.iter().flatten().filter(|goal| !goal.members.is_empty());
     let Some(first) = told.next() else { return false };
     let mut rest = told.peekable();
     rest.peek().is_some()
         && rest.all(|goal| {
-            goal.members.iter().flatten().any(|key| first.members.iter().flatten().any(|own| own == key))
+            let is_shared = |key: &String| first.members.iter().flatten().any(|own| own == key);
+            match is_list {
+                true => goal.members.iter().all(|member| member.iter().any(is_shared)),
+                false => goal.members.iter().flatten().any(is_shared),
+            }
         })
 }
 

@@ -2,6 +2,7 @@
 
 use page::xpath::{Fuel, XPath};
 
+use super::evidence::Evidence;
 use super::profile::Profile;
 use super::{Known, MEMBERS_MIN, PAGES_PER_ERROR, Refusal};
 use crate::forms::fold;
@@ -9,7 +10,7 @@ use crate::learn::Class;
 use crate::lesson::{Goal, judge, read};
 
 /// How near to the known list a repaired expression must come.
-const SCORE_MIN: f64 = 0.8;
+const SCORE_MIN: f64 = 0.7;
 /// The share of the pages of which nothing is known on which a repaired expression must find something plausible.
 const PLAUSIBLE_MIN: f64 = 0.5;
 
@@ -45,8 +46,10 @@ impl Check {
         for ((places, goal), _) in class.pages().zip(goals).zip(left_out).filter(|(_, left_out)| !left_out) {
             let mut texts = read(xpath, places, fuel).unwrap_or_default();
             if !known.wanted.kind.is_list() {
-                let first = texts.first().and_then(|text| fold(text));
-                check.ambiguous += usize::from(texts.iter().any(|text| fold(text) != first));
+                // An image in two sizes is one image.
+                let key = |text: &String| known.wanted.form.keys(text, places.reading()).into_iter().next();
+                let first = texts.first().and_then(key);
+                check.ambiguous += usize::from(texts.iter().any(|text| key(text) != first));
                 texts.truncate(1);
             }
             let reading = places.reading();
@@ -71,18 +74,22 @@ impl Check {
         check
     }
 
-    /// Why the expression is not kept; none where it is. `is_telling` says that the known values could not be anybody's.
-    pub fn refusal(&self, profile: &Profile, is_telling: bool) -> Option<Refusal> {
+    /// Why the expression is not kept; none where it is. `is_named` says that it is called by the attribute's name.
+    pub fn refusal(&self, profile: &Profile, evidence: &Evidence, is_named: bool) -> Option<Refusal> {
+        let is_telling = evidence.says_enough();
         if self.right == 0 || self.wrong * PAGES_PER_ERROR > self.right + self.wrong {
             return Some(Refusal::NoAgreement);
         }
         // One page alone says little: then the others must not speak against it in any way.
         let is_alone = self.right == 1;
-        let finds_enough = self.plausible as f64 >= PLAUSIBLE_MIN * self.asked as f64;
+        // Where very much speaks for it, pages on which it finds nothing are of another template.
+        let finds_enough = self.plausible as f64 >= PLAUSIBLE_MIN * self.asked as f64 || evidence.says_much();
+        // The first of several images that are called so is the one that was meant.
+        let is_ambiguous = self.ambiguous > 0 && !(profile.is_image() && is_named && is_telling);
         let is_strange = match is_alone {
             true => {
                 let says_little = !is_telling && self.is_constant();
-                self.strange > 0 || self.ambiguous > 0 || !finds_enough || says_little
+                self.strange > 0 || is_ambiguous || !finds_enough || says_little
             }
             false => self.strange * PAGES_PER_ERROR > self.plausible + self.strange,
         };

@@ -27,6 +27,8 @@ const SAME_TAG: f64 = 1.0;
 /// What a word of the attribute's name says that stands in the label, or in the names.
 const NAMED_LABEL: f64 = 1.5;
 const NAMED_WORD: f64 = 0.75;
+/// What it takes off that a place is called by another attribute's name.
+pub const CALLED_ANOTHER: f64 = 2.0;
 
 /// The surroundings of a place.
 #[derive(Clone, Debug)]
@@ -78,6 +80,33 @@ impl Context {
         }
         said
     }
+}
+
+impl Context {
+    /// Whether it is called by the name of something else and not by this one's, unless it always was.
+    pub fn calls_another(&self, name: &str, others: &BTreeSet<String>, old: Option<&Context>) -> bool {
+        let calls = |context: &Context| {
+            let in_labels = |word: &String| context.labels.iter().any(|label| label.contains(word));
+            others.iter().any(|word| context.words.contains(word) || in_labels(word))
+        };
+        calls(self) && self.names(name) < f64::EPSILON && !old.is_some_and(calls)
+    }
+}
+
+/// Whether an expression has a word of an attribute's name ("image" of `image_url`).
+pub fn is_named_in(xpath: &str, name: &str) -> bool {
+    let (mut own, mut there) = (BTreeSet::new(), BTreeSet::new());
+    words(name, &mut own);
+    words(xpath, &mut there);
+    !own.is_disjoint(&there)
+}
+
+/// Words that other attributes of the same form have in their names and this one has not ("cook" and "total" beside `prep_time`).
+pub fn words_of_others<'n>(name: &str, others: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
+    let (mut own, mut found) = (BTreeSet::new(), BTreeSet::new());
+    words(name, &mut own);
+    others.for_each(|other| words(other, &mut found));
+    found.difference(&own).cloned().collect()
 }
 
 /// The words of an element's names.

@@ -7,11 +7,13 @@ use crate::lesson::Goal;
 
 /// What must come together.
 const BITS_MIN: f64 = 16.0;
+/// What is so much that other pages need not show it as well.
+const BITS_MUCH: f64 = 28.0;
 /// What a letter of a text says, and how much a text can say.
 const BITS_OF_LETTER: f64 = 1.5;
 const BITS_OF_TEXT_MAX: f64 = 30.0;
 const BITS_OF_DIGIT: f64 = 3.0;
-const BITS_OF_DATE: f64 = 14.0;
+const BITS_OF_DATE: f64 = 16.0;
 const BITS_OF_NUMBER_MAX: f64 = 12.0;
 const BITS_OF_LINK: f64 = 20.0;
 const BITS_OF_WORD: f64 = 1.0;
@@ -63,6 +65,11 @@ impl Evidence {
     /// Whether the values alone would be enough.
     pub fn says_enough(&self) -> bool {
         self.value_bits >= BITS_MIN
+    }
+
+    /// Whether there is so much that silence of other pages does not matter.
+    pub fn says_much(&self) -> bool {
+        self.bits() >= BITS_MUCH
     }
 
     pub fn is_enough(&self) -> bool {

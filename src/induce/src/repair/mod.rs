@@ -14,6 +14,7 @@ mod check;
 mod context;
 mod evidence;
 mod profile;
+mod reworded;
 mod verdict;
 
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ use crate::learn::{Class, EXAMPLES_MAX, LearnedPath, OTHERS_MAX};
 use crate::lesson::{Goal, Wanted};
 use crate::places::{Page, Places};
 use check::Check;
-use context::Context;
+use context::{CALLED_ANOTHER, Context, words_of_others};
 use evidence::{Evidence, Seen};
 use profile::Profile;
 
@@ -117,7 +118,8 @@ pub fn repair(
 ) -> Vec<Repair> {
     let visits = &visits[..visits.len().min(EXAMPLES_MAX)];
     let others = &others[..others.len().min(OTHERS_MAX)];
-    let known: Vec<Known> = attributes.iter().map(|attribute| Known::new(attribute, visits)).collect();
+    let mut known: Vec<Known> = attributes.iter().map(|attribute| Known::new(attribute, visits)).collect();
+    tell_apart(&mut known);
     let (verdicts, is_right) = verdict::verdicts(&known, visits, fuel);
     let mut lesson = Lesson::new(&known, visits, others);
     let mut drafts: Vec<Draft> = known
@@ -148,6 +150,8 @@ struct Known {
     /// The last known values of each visit.
     values: Vec<Vec<String>>,
     profile: Profile,
+    /// What others of its form are called.
+    others: BTreeSet<String>,
 }
 
 impl Known {
@@ -164,11 +168,24 @@ impl Known {
             schema: Schema::compile(std::slice::from_ref(attribute)).ok(),
             profile: Profile::of(attribute.kind, form, &values),
             values,
+            others: BTreeSet::new(),
         }
     }
 
     fn is_supported(&self) -> bool {
         !self.xpaths.is_empty() && self.wanted.kind != AttributeType::Boolean
+    }
+}
+
+/// Notes of each length of time, number or day what the others of its form are called: they are taken for one another most easily.
+fn tell_apart(known: &mut [Known]) {
+    for at in 0..known.len() {
+        let form = known[at].wanted.form;
+        if matches!(form, Form::Duration | Form::Number | Form::Date) {
+            let others = known.iter().filter(|other| other.wanted.form == form);
+            let names = others.map(|other| other.wanted.name.as_str());
+            known[at].others = words_of_others(&known[at].wanted.name, names);
+        }
     }
 }
 
@@ -295,7 +312,13 @@ impl<'a> Lesson<'a> {
     /// What is to be found on a visit's page: its last known values, if the page shows them.
     fn goal(&self, known: &Known, at: usize) -> Option<Goal> {
         let places = &self.class.examples[at];
-        let goal = Goal::labelled(known.wanted.form, &known.values[at], places.reading());
+        let mut goal = Goal::labelled(known.wanted.form, &known.values[at], places.reading());
+        if known.wanted.kind.is_list() && known.wanted.form == Form::Text {
+            reworded::add(&mut goal, places);
+        }
+        if known.wanted.form == Form::Link && goal.members.iter().any(|keys| places.is_own_address(keys)) {
+            return None;
+        }
         let is_there = |keys: &&Vec<String>| !places.of_keys(keys).is_empty();
         let there = goal.members.iter().filter(is_there).count() as f64;
         (there > 0.0 && there >= MEMBERS_MIN * goal.members.len() as f64).then_some(goal)
@@ -319,7 +342,11 @@ impl<'a> Lesson<'a> {
         let Some(keys) = keys else { return Seen::default() };
         let likeness = |place: &NodeRef| {
             let context = Context::of(places, *place);
-            context.names(&known.wanted.name) + old.map_or(0.0, |old| context.likeness(old))
+            let alike = context.names(&known.wanted.name) + old.map_or(0.0, |old| context.likeness(old));
+            match context.calls_another(&known.wanted.name, &known.others, old) {
+                true => (alike - CALLED_ANOTHER).max(0.0),
+                false => alike,
+            }
         };
         let rated = places.of_keys(keys).into_iter().take(PLACES_MAX);
         let rated: Vec<(NodeRef, f64)> = rated.map(|place| (place, likeness(&place))).collect();
@@ -364,7 +391,8 @@ impl<'a> Lesson<'a> {
         for path in learned.paths {
             let Ok(xpath) = XPath::compile(&path.xpath) else { continue };
             let check = Check::of(known, &self.class, goals, is_right, &xpath, fuel);
-            match check.refusal(&known.profile, evidence.says_enough()) {
+            let is_named = context::is_named_in(&path.xpath, &known.wanted.name);
+            match check.refusal(&known.profile, evidence, is_named) {
                 None if kept.first().is_none_or(|(.., first)| check.may_stand_behind(first)) => {
                     kept.push((path, xpath, check));
                 }

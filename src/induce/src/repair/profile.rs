@@ -59,6 +59,10 @@ impl Profile {
         }
     }
 
+    pub fn is_image(&self) -> bool {
+        self.form == Form::Image
+    }
+
     /// Whether these texts of a page could be such a value.
     pub fn fits(&self, texts: &[String], reading: Reading<'_>) -> bool {
         let (Some(first), Some((shortest, longest))) = (texts.first(), self.lengths) else { return false };

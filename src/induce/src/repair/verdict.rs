@@ -114,7 +114,12 @@ fn sight(known: &Known, visit: &Visit<'_>, at: usize, fuel: &mut Fuel) -> Sight 
         return Sight::Broken;
     }
     let is_strong = texts.iter().map(|text| bits(form, text)).sum::<f64>() >= STRONG_BITS;
-    let is_elsewhere = form == Form::Text && is_strong && !shares_words(texts, &given);
+    let is_elsewhere = is_strong
+        && match form {
+            Form::Text => !shares_words(texts, &given),
+            Form::Image => true,
+            _ => false,
+        };
     match is_shown && (is_elsewhere || !stands_as_before(known, visit, &goal, fuel)) {
         true => Sight::Broken,
         false => Sight::Changed,

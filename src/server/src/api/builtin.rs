@@ -5,9 +5,10 @@ use crate::call::request::{Call, Context};
 use crate::docs::{self, pages};
 use crate::route::body::Body;
 use crate::route::gate::{Anonymous, Gate};
+use crate::route::input::header::Accept;
 use crate::route::input::path::Path;
 use crate::route::operation::Operation;
-use crate::route::output::{Either, Html, JsonBytes, Text, WithStatus};
+use crate::route::output::{Either, Html, JsonBytes, SeeOther, Text, WithStatus};
 use crate::route::table::{Handler, Route};
 use base::digest::sha256;
 use base::{Code, Error, Result};
@@ -120,8 +121,14 @@ async fn reference(gate: Anonymous) -> Result<Html> {
     Ok(Html(gate.state().reference.clone()))
 }
 
-async fn home(gate: Anonymous) -> Result<Html> {
-    Ok(Html(docs::home(gate.prefix()).into()))
+/// Leads a browser to where people begin, if there is such a page; shows all others what there is.
+async fn home(gate: Anonymous, accept: Accept) -> Result<Either<SeeOther, Html>> {
+    match gate.state().settings.start {
+        Some(start) if accept.media_types().any(|media| media == "text/html") => {
+            Ok(Either::Left(SeeOther(format!("{}{start}", gate.prefix()))))
+        }
+        _ => Ok(Either::Right(Html(docs::home(gate.prefix()).into()))),
+    }
 }
 
 async fn error_index(gate: Anonymous) -> Result<Html> {

@@ -9,6 +9,7 @@ pub mod openapi;
 pub use builtin::PUBLIC_ROUTES;
 
 use crate::call::access::{Authenticator, Gatekeeper};
+use crate::call::inner::{InnerApi, Outer};
 use crate::call::known_fields::{IGNORED_FIELDS, IgnoredFields, KnownFields, PREFERENCE_APPLIED, STRICT};
 use crate::call::readiness::Readiness;
 use crate::call::request::{Call, Context, RequestProgress, RequestStage};
@@ -25,12 +26,15 @@ use crate::settings::ApiSettings;
 use crate::wire::body::{Response, ResponseBody};
 use crate::wire::compression::CompressorShare;
 use crate::wire::limiter::{ADDRESS_V4_BITS, ClientConnection};
+use crate::wire::request_body::RequestBody;
 use crate::wire::{envelope, forwarded, host};
 use base::audit::Action;
 use base::ids::RequestId;
 use base::network::network_of;
 use base::{Code, Error, Result};
+use bytes::Bytes;
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
@@ -41,9 +45,11 @@ use hyper::body::Incoming;
 use serde_json::json;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use store::{Event, Origin};
+
+const REQUEST_ID: &str = "x-request-id";
 
 /// Everything that answers requests.
 pub struct Api {
@@ -86,7 +92,10 @@ impl Api {
             metrics,
             readiness,
         });
-        Arc::new(Api { state, router })
+        let api = Arc::new(Api { state, router });
+        let inner: Weak<dyn InnerApi> = Arc::downgrade(&api) as _;
+        assert!(api.state.inner.set(inner).is_ok(), "the state is new");
+        api
     }
 
     pub fn services(&self) -> &Services {
@@ -135,10 +144,18 @@ impl Api {
         request: Request<Incoming>,
         connection: Arc<ClientConnection>,
     ) -> Response {
-        let started = Instant::now();
         let (mut parts, body) = request.into_parts();
         self.strip_prefix(&mut parts);
-        let given = parts.headers.get("x-request-id").and_then(|value| value.to_str().ok());
+        let address = connection.ip();
+        let client_ip = forwarded::client_ip(address, &parts.headers, &self.settings().trusted_proxies);
+        let from = Caller { connection, client_ip, is_inner: false };
+        self.respond(parts, RequestBody::Network(body), from).await
+    }
+
+    /// Answers a request of a client's, or one that the box puts to itself for a client.
+    async fn respond(self: Arc<Self>, parts: Parts, body: RequestBody, from: Caller) -> Response {
+        let started = Instant::now();
+        let given = parts.headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
         let request_id = RequestId::accept(given);
         let mut shape = envelope::shape(self.router.mount(parts.uri.path()).structured, &parts.headers);
         let (method, version, refused) = (parts.method.clone(), parts.version, host::refusal(&parts));
@@ -153,12 +170,12 @@ impl Api {
                 is_secret = route.spec().secret;
                 // The route's own path: a percent-encoded letter must not change the envelope.
                 shape = envelope::shape(matched.mount.structured, &parts.headers);
-                let client_ip =
-                    forwarded::client_ip(connection.ip(), &parts.headers, &self.settings().trusted_proxies);
+                let Caller { connection, client_ip, is_inner } = from;
                 let context =
                     Context::new(Arc::clone(&self.state), request_id.clone(), client_ip, connection);
                 let origin = Arc::clone(context.origin());
-                let result = answer_at(matched, context, parts, body, started).await;
+                let call = call_at(&matched, context, parts, body, is_inner);
+                let result = answer_at(matched, call, started).await;
                 share = Some(compressor_share(&origin, client_ip));
                 (route.path(), result)
             }
@@ -195,6 +212,27 @@ impl Api {
     }
 }
 
+impl InnerApi for Api {
+    fn ask(self: Arc<Self>, request: Request<Bytes>, outer: Outer) -> BoxFuture<'static, Response> {
+        let (mut parts, bytes) = request.into_parts();
+        if let Ok(id) = HeaderValue::from_str(outer.request_id.as_str()) {
+            parts.headers.insert(REQUEST_ID, id);
+        }
+        // No connection carries it, so nothing but the path says whose it is.
+        parts.version = Version::HTTP_2;
+        let from = Caller { connection: outer.connection, client_ip: outer.client_ip, is_inner: true };
+        Box::pin(self.respond(parts, RequestBody::held(bytes), from))
+    }
+}
+
+/// Where a request is from.
+struct Caller {
+    connection: Arc<ClientConnection>,
+    client_ip: IpAddr,
+    /// Whether the box asks for a request of that client's which it answers.
+    is_inner: bool,
+}
+
 /// Whose share of the compressors the answer to a request is of.
 fn compressor_share(origin: &Origin, client_ip: IpAddr) -> CompressorShare {
     let org = origin.org().map(|org| org.0);
@@ -204,27 +242,32 @@ fn compressor_share(origin: &Origin, client_ip: IpAddr) -> CompressorShare {
     }
 }
 
-/// Answers a request at the route that was found for it, and counts it there.
-async fn answer_at(
-    matched: MatchedRoute,
+/// A request at the route that was found for it.
+fn call_at(
+    matched: &MatchedRoute,
     context: Context,
     parts: Parts,
-    body: Incoming,
-    started: Instant,
-) -> Result<Response> {
-    let MatchedRoute { route, mount, captures, metrics } = matched;
-    let running = metrics.begin();
-    let call = Call {
+    body: RequestBody,
+    is_inner: bool,
+) -> Call {
+    Call {
         context,
         parts,
         body: Some(body),
-        route: route.spec(),
-        mount,
-        captures,
+        route: matched.route.spec(),
+        mount: matched.mount,
+        captures: matched.captures,
         progress: RequestProgress::new(),
+        is_inner,
         body_reservation: None,
         ignored: IgnoredFields::default(),
-    };
+    }
+}
+
+/// Answers a request at its route, and counts it there.
+async fn answer_at(matched: MatchedRoute, call: Call, started: Instant) -> Result<Response> {
+    let MatchedRoute { route, metrics, .. } = matched;
+    let running = metrics.begin();
     let result = run(route, call).await;
     drop(running);
     let status = result.as_ref().map_or_else(Error::status, |response| response.status().as_u16());
@@ -241,7 +284,10 @@ async fn run(route: &'static Route, mut call: Call) -> Result<Response> {
         if !context.connection().is_known() {
             gate::introduce(&call);
         }
-        let permit = context.connection().request_permit().await?;
+        let permit = match call.is_inner {
+            true => None,
+            false => context.connection().request_permit().await?,
+        };
         let result = route.endpoint().call(&mut call).await;
         drop(permit);
         if let Err(error) = &result
@@ -351,7 +397,7 @@ fn finish(response: &mut Response, version: Version, request_id: &RequestId) {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
-        response.headers_mut().insert("x-request-id", value);
+        response.headers_mut().insert(REQUEST_ID, value);
     }
 }
 

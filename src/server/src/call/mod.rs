@@ -2,8 +2,10 @@
 
 pub(crate) mod access;
 pub(crate) mod body_budget;
+pub(crate) mod inner;
 pub(crate) mod known_fields;
 pub(crate) mod readiness;
 pub(crate) mod request;
 pub(crate) mod scheduler;
+pub(crate) mod session;
 pub(crate) mod state;

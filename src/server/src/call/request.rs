@@ -1,25 +1,28 @@
 //! One request between the router and its handler.
 
 use crate::call::body_budget::{BodyReservation, FairnessKey};
+use crate::call::inner::Outer;
 use crate::call::known_fields::{self, IgnoredFields, KnownFields};
 use crate::call::state::ApiState;
 use crate::services::Services;
 use crate::spec::captures::Captures;
 use crate::spec::mount::Mount;
 use crate::spec::route::RouteSpec;
+use crate::wire::body::Response;
 use crate::wire::limiter::{ADDRESS_V4_BITS, ClientConnection};
-use base::Result;
+use crate::wire::request_body::RequestBody;
 use base::clock::{Moment, Now, Timestamp};
 use base::ids::RequestId;
 use base::network::network_of;
+use base::{Error, Result};
+use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method};
-use hyper::body::Incoming;
+use http::{HeaderMap, Method, Request};
 use std::any::Any;
 use std::net::IpAddr;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
 use store::{Actor, Origin};
 
 /// What every handler may know of the request, whoever calls. Every gate dereferences to it.
@@ -91,6 +94,19 @@ impl Context {
         &self.state.settings.docs_base
     }
 
+    /// Puts a request to the box itself as its caller would, who is in the request's `Authorization`; see `call/inner.rs`. It has a
+    /// time limit, a line of the log and audit rows of its own, under this request's id.
+    pub async fn ask(&self, request: Request<Bytes>) -> Result<Response> {
+        let api = self.state.inner.get().and_then(Weak::upgrade);
+        let api = api.ok_or_else(|| Error::unavailable("The box stops."))?;
+        let outer = Outer {
+            connection: Arc::clone(&self.connection),
+            client_ip: self.client_ip,
+            request_id: self.request_id.clone(),
+        };
+        Ok(api.ask(request, outer).await)
+    }
+
     pub(crate) fn state(&self) -> &ApiState {
         &self.state
     }
@@ -152,11 +168,13 @@ pub struct Call {
     pub(crate) context: Context,
     pub(crate) parts: Parts,
     /// Taken by the first input that reads it.
-    pub(crate) body: Option<Incoming>,
+    pub(crate) body: Option<RequestBody>,
     pub(crate) route: &'static RouteSpec,
     pub(crate) mount: &'static Mount,
     pub(crate) captures: Captures,
     pub(crate) progress: RequestProgress,
+    /// Whether the box itself asks: what the request of its caller holds is not taken again.
+    pub(crate) is_inner: bool,
     /// The room of the body, until the request is answered.
     pub(crate) body_reservation: Option<BodyReservation>,
     /// What the caller sent and the operation does not know.

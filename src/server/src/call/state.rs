@@ -2,6 +2,7 @@
 
 use crate::call::access::{Authenticator, Gatekeeper};
 use crate::call::body_budget::BodyBudgets;
+use crate::call::inner::InnerApi;
 use crate::call::known_fields::KnownFields;
 use crate::call::readiness::Readiness;
 use crate::call::scheduler::FairScheduler;
@@ -9,7 +10,7 @@ use crate::metrics::Metrics;
 use crate::services::Services;
 use crate::settings::ApiSettings;
 use bytes::Bytes;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::watch;
 
 /// What requests are answered with, the same for all of them. It knows no route: what asks and what answers hold it both.
@@ -27,6 +28,8 @@ pub(crate) struct ApiState {
     /// The OpenAPI document, and the page that is made from it.
     pub(crate) openapi: Bytes,
     pub(crate) reference: Bytes,
+    /// Who answers what the box asks itself.
+    pub(crate) inner: OnceLock<Weak<dyn InnerApi>>,
     draining: watch::Sender<bool>,
 }
 
@@ -68,6 +71,7 @@ impl ApiState {
             known_fields: Arc::new(known_fields),
             openapi,
             reference,
+            inner: OnceLock::new(),
             draining: watch::Sender::new(false),
         })
     }

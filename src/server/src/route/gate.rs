@@ -4,7 +4,9 @@
 //! codes of its own, an entitlement for all that is below it, and want a verified e-mail always. A gate is the first
 //! argument of a handler and the only way to an [`OrgContext`], so what a handler can reach is what its caller may reach.
 
+use crate::call::access::Credential;
 use crate::call::request::{Call, Context};
+use crate::call::session;
 use crate::route::operation::Operation;
 use crate::spec::mount::Mount;
 use crate::spec::permit::{Needs, QuotaNeed, Requirement};
@@ -213,7 +215,7 @@ impl<G: Requirement> Gate for Org<G> {
 
 /// Makes the caller known to the connection, if there is a good credential; what is wrong with one is for the gate to say.
 pub(crate) fn introduce(call: &Call) {
-    if call.headers().contains_key(AUTHORIZATION) && credential_of(call).is_ok() {
+    if credential(call).and_then(|shown| shown.caller(&*call.context.state().authenticator)).is_ok() {
         call.context.connection().introduce();
     }
 }
@@ -253,18 +255,20 @@ impl<G: Requirement> Gate for OwnOr<G> {
 
 /// The caller behind the `Authorization` header.
 fn authenticate(call: &Call) -> Result<Principal> {
-    let principal = credential_of(call)?;
+    let principal = credential(call)?.caller(&*call.context.state().authenticator)?;
     call.context.origin().identify(&principal);
     call.context.connection().introduce();
     Ok(principal)
 }
 
-/// Whose the credential is.
-fn credential_of(call: &Call) -> Result<Principal> {
+/// What the caller shows: a bearer, or else the cookie of a session in a browser, where that counts.
+pub(crate) fn credential(call: &Call) -> Result<Credential> {
     let missing =
         || Error::new(Code::AuthMissing).message("Send \"Authorization: Bearer <token or API key>\".");
     let mut headers = call.headers().get_all(AUTHORIZATION).iter();
-    let header = headers.next().ok_or_else(missing)?;
+    let Some(header) = headers.next() else {
+        return session::secret(call).map(Credential::Session).ok_or_else(missing);
+    };
     if headers.next().is_some() {
         // A proxy before the box could have checked the other one.
         return Err(Error::new(Code::AuthInvalid).message("Authorization is given more than once."));
@@ -275,7 +279,7 @@ fn credential_of(call: &Call) -> Result<Principal> {
     if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
         return Err(missing());
     }
-    call.context.state().authenticator.authenticate(credential)
+    Ok(Credential::Bearer(credential.to_owned()))
 }
 
 fn refuse_api_key(principal: &Principal) -> Result<()> {

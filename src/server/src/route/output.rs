@@ -11,11 +11,13 @@ use base::{Error, Result};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, RETRY_AFTER,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a handler returns.
 pub trait Output: Sized + Send {
@@ -98,6 +100,26 @@ impl Output for NoContent {
 
     fn describe(operation: &mut Operation<'_>) {
         operation.empty_response(StatusCode::NO_CONTENT);
+    }
+}
+
+/// A 303: what was asked for is elsewhere.
+#[derive(Clone, Debug)]
+pub struct SeeOther(pub String);
+
+impl Output for SeeOther {
+    fn respond(self, _: &Call) -> Result<Response> {
+        let place = HeaderValue::try_from(self.0).map_err(|e| Error::internal("lead elsewhere", e))?;
+        let mut response = Response::new(ResponseBody::empty());
+        *response.status_mut() = StatusCode::SEE_OTHER;
+        response.headers_mut().insert(LOCATION, place);
+        // The same address is something else to a program.
+        response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+        Ok(response)
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.empty_response(StatusCode::SEE_OTHER);
     }
 }
 
@@ -271,6 +293,48 @@ impl Output for Text {
 
     fn describe(operation: &mut Operation<'_>) {
         operation.binary_response(&["text/plain"]);
+    }
+}
+
+/// A text of a media type that callers fetch again and again: with its entity tag and the time of its last change, and a 304
+/// for who has it already (RFC 9110, 13.2.2).
+#[derive(Debug)]
+pub struct Document {
+    media_type: &'static str,
+    text: Bytes,
+    modified: Option<SystemTime>,
+}
+
+impl Document {
+    pub fn new(media_type: &'static str, text: impl Into<Bytes>, modified: Option<SystemTime>) -> Document {
+        Document { media_type, text: text.into(), modified }
+    }
+}
+
+impl Output for Document {
+    fn respond(self, call: &Call) -> Result<Response> {
+        let mut response = tagged(self.text, call);
+        // The tag goes before the date, which knows whole seconds alone.
+        let since =
+            call.headers().get(IF_MODIFIED_SINCE).filter(|_| !call.headers().contains_key(IF_NONE_MATCH));
+        let since = since.and_then(|since| httpdate::parse_http_date(since.to_str().ok()?).ok());
+        if let Some(modified) = self.modified {
+            let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            if since.is_some_and(|since| seconds(modified) <= seconds(since)) {
+                *response.status_mut() = StatusCode::NOT_MODIFIED;
+            }
+            let date = HeaderValue::from_str(&httpdate::fmt_http_date(modified));
+            response.headers_mut().extend(date.ok().map(|date| (LAST_MODIFIED, date)));
+        }
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
+        headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+        Ok(response)
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.binary_response(&["application/rss+xml", "application/atom+xml"]);
+        operation.tagged();
     }
 }
 

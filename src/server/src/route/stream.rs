@@ -3,9 +3,11 @@
 //! A gate asks once, and such an answer may go on for days. So whoever makes one asks again before each part, and ends it when
 //! the credential has ended, the caller may do something else than at the beginning, or the box drains.
 
+use crate::call::access::Credential;
 use crate::call::body_budget::FairnessKey;
 use crate::call::request::Call;
 use crate::call::state::ApiState;
+use crate::route::gate;
 use crate::route::input::Input;
 use crate::route::operation::Operation;
 use crate::wire::body::{Response, ResponseBody};
@@ -14,7 +16,7 @@ use base::permission::Permissions;
 use base::{Code, Error, Result};
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use serde_json::json;
@@ -42,7 +44,7 @@ const LAST_EVENT_ID: &str = "Last-Event-ID";
 /// Who the caller of a stream is, to be asked again while it goes on, and where they had been.
 pub struct Standing {
     state: Arc<ApiState>,
-    credential: String,
+    credential: Credential,
     key: FairnessKey,
     org: Option<OrgId>,
     permissions: Permissions,
@@ -52,7 +54,7 @@ pub struct Standing {
 impl Standing {
     /// Whether the credential is still good, of the same organization, and for the same things.
     pub fn holds(&self) -> bool {
-        let caller = self.state.authenticator.authenticate(&self.credential);
+        let caller = self.credential.caller(&*self.state.authenticator);
         caller.is_ok_and(|caller| caller.org() == self.org && caller.permissions() == self.permissions)
     }
 
@@ -74,12 +76,10 @@ impl Standing {
 
 impl Input for Standing {
     async fn extract(call: &mut Call) -> Result<Self> {
-        let given = call.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let credential = given.and_then(|text| text.split_once(' ')).map(|(_, credential)| credential.trim());
-        let credential = credential.ok_or_else(|| Error::new(Code::AuthMissing))?.to_owned();
+        let credential = gate::credential(call)?;
         let last_event_id = last_event_id(call)?;
         let (state, key) = (call.context.state_shared(), call.context.fairness_key());
-        let caller = state.authenticator.authenticate(&credential)?;
+        let caller = credential.caller(&*state.authenticator)?;
         let (org, permissions) = (caller.org(), caller.permissions());
         Ok(Standing { org, permissions, state, credential, key, last_event_id })
     }

@@ -199,7 +199,7 @@ macro_rules! handlers {
                     call.check_query()?;
                     $(let $name = $input::extract(call).await?;)*
                     let (scheduler, key) = (Arc::clone(&call.state().scheduler), call.fairness_key());
-                    let is_scheduled = call.route().is_scheduled;
+                    let is_scheduled = call.route().is_scheduled && !call.is_inner;
                     let work = pin!(async {
                         call.progress.reach(RequestStage::Begun);
                         (self.function)(gate, $($name),*).await?.respond(call)

@@ -11,4 +11,5 @@ mod framing;
 pub(crate) mod host;
 pub(crate) mod limiter;
 pub(crate) mod refusal;
+pub(crate) mod request_body;
 pub(crate) mod tls;

@@ -9,6 +9,7 @@
 //! spreadsheet, and carry every value as it is.
 
 mod parquet;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -21,10 +22,15 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::catalog::ColumnSpec;
+use super::cells::Cell as Value;
 use super::spool::{PART_EXTENSION, ResultError, ResultFile, guarded};
 
 /// Bytes that are gathered before they go to the file.
@@ -208,18 +214,47 @@ fn write(
     let mut target = Target::create(part, bytes_max, Rc::clone(&full))?;
     // A worker wrote the result, and a worker runs hostile statements.
     guarded(|| {
-        let batches = Batches { source: &source, next: 0, halt, full: &full, bytes_max };
-        Ok(match format {
-            ExportFormat::Csv => text::csv(batches, &mut target),
-            ExportFormat::Jsonl => text::json_lines(batches, &mut target),
-            ExportFormat::Xlsx => xlsx::workbook(batches, &mut target),
-            ExportFormat::Parquet | ExportFormat::Arrow => parquet::file(batches, &mut target),
-        })
+        let source = Source::Result(&source);
+        Ok(written(Batches { source, next: 0, halt, full: &full, bytes_max }, &mut target, format))
     })??;
     if full.get() {
         return Err(ExportError::TooLarge { bytes_max });
     }
     target.finish().map(|bytes| Exported { rows, bytes })
+}
+
+fn written(batches: Batches<'_>, target: &mut Target, format: ExportFormat) -> Result<(), ExportError> {
+    match format {
+        ExportFormat::Csv => text::csv(batches, target),
+        ExportFormat::Jsonl => text::json_lines(batches, target),
+        ExportFormat::Xlsx => xlsx::workbook(batches, target),
+        ExportFormat::Parquet | ExportFormat::Arrow => parquet::file(batches, target),
+    }
+}
+
+/// Writes rows as `target`, durably; what stood there is written over. Of the formats, those that are read as data: `csv`,
+/// `jsonl`, and `parquet`, which any other is written as. Blocking.
+pub fn write_rows(
+    columns: &[ColumnSpec],
+    rows: &[Vec<Value>],
+    target: &Path,
+    format: ExportFormat,
+) -> Result<Exported, ExportError> {
+    let format = if matches!(format, ExportFormat::Csv | ExportFormat::Jsonl) {
+        format
+    } else {
+        ExportFormat::Parquet
+    };
+    let (schema, batches) = rows::batches(columns, rows, format == ExportFormat::Parquet)?;
+    let full = Rc::new(Cell::new(false));
+    let mut file = Target::create(target, u64::MAX, Rc::clone(&full))?;
+    let source = Source::Rows(schema, &batches);
+    written(
+        Batches { source, next: 0, halt: &|| None, full: &full, bytes_max: u64::MAX },
+        &mut file,
+        format,
+    )?;
+    file.finish().map(|bytes| Exported { rows: rows.len() as u64, bytes })
 }
 
 /// The result is an Arrow file already: the export is another name of it, or a copy where the file system has no links.
@@ -239,9 +274,16 @@ fn link(result: &Path, part: &Path, rows: u64, bytes_max: u64) -> Result<Exporte
     Ok(Exported { rows, bytes })
 }
 
-/// The result's batches, in order.
+/// What is written.
+#[derive(Clone)]
+enum Source<'a> {
+    Result(&'a ResultFile),
+    Rows(SchemaRef, &'a [RecordBatch]),
+}
+
+/// The batches of what is written, in order.
 struct Batches<'a> {
-    source: &'a ResultFile,
+    source: Source<'a>,
     next: u64,
     halt: Halting<'a>,
     /// The target takes no more.
@@ -250,22 +292,27 @@ struct Batches<'a> {
 }
 
 impl Batches<'_> {
-    fn next(&mut self) -> Result<Option<datafusion::arrow::array::RecordBatch>, ExportError> {
+    fn next(&mut self) -> Result<Option<RecordBatch>, ExportError> {
         if let Some(halt) = (self.halt)() {
             return Err(ExportError::Halted(halt));
         }
         if self.full.get() {
             return Err(ExportError::TooLarge { bytes_max: self.bytes_max });
         }
-        if self.next == self.source.batches() {
-            return Ok(None);
-        }
+        let at = self.next;
         self.next += 1;
-        Ok(Some(self.source.batch(self.next - 1)?))
+        match &self.source {
+            Source::Result(file) if at >= file.batches() => Ok(None),
+            Source::Result(file) => Ok(Some(file.batch(at)?)),
+            Source::Rows(_, batches) => Ok(usize::try_from(at).ok().and_then(|at| batches.get(at)).cloned()),
+        }
     }
 
-    fn schema(&self) -> datafusion::arrow::datatypes::SchemaRef {
-        self.source.schema()
+    fn schema(&self) -> SchemaRef {
+        match &self.source {
+            Source::Result(file) => file.schema(),
+            Source::Rows(schema, _) => Arc::clone(schema),
+        }
     }
 }
 

@@ -70,7 +70,7 @@ impl WorkerSession {
     ) -> Result<(PlanInfo, Self), PlanFailure> {
         let run = RunRequest { result: self.own_result(), rows_max: self.settings.rows_max };
         let (tables, run) = (self.worker.tell(pin), is_run.then_some(run));
-        let request = PlanRequest { sql, tables, agent: pin.agent, run };
+        let request = PlanRequest { sql, tables, agent: pin.agent, now_ms: pin.now_ms, run };
         let end = match self.send(&Request::Plan(request)).await {
             Ok(()) => self.answer(None).await,
             Err(end) => end,

@@ -132,9 +132,18 @@ pub struct Pin {
     pub(super) tables: Arc<Vec<Arc<TableSpec>>>,
     /// Only what belongs to this agent is seen.
     pub(super) agent: Option<Uuid>,
+    /// What `now()` is in a statement, in milliseconds since 1970; none: when it begins, by the machine's clock.
+    pub(super) now_ms: Option<i64>,
 }
 
 impl Pin {
+    /// The same, for a statement whose `now()` is this time. The box has a clock of its own, by which its rows are dated.
+    #[must_use]
+    pub fn at(mut self, now_ms: i64) -> Pin {
+        self.now_ms = Some(now_ms);
+        self
+    }
+
     /// The same, but of it only what belongs to an agent.
     #[must_use]
     pub fn of_agent(mut self, agent: Uuid) -> Pin {
@@ -269,7 +278,7 @@ impl Snapshots {
         let state = self.organization(SHARED)?;
         let (shared_folder, shared) = (state.folder.clone(), state.current.load_full());
         let tables = Arc::new(tables);
-        Ok(Pin { organization, folder, snapshot, shared_folder, shared, tables, agent: None })
+        Ok(Pin { organization, folder, snapshot, shared_folder, shared, tables, agent: None, now_ms: None })
     }
 
     /// The state of each of `tables` for this organization.

@@ -195,6 +195,7 @@ impl Engine {
             forget_others(&sources);
             self.tables = session::segment_tables(sources);
         }
+        self.session.set_now(request.now_ms);
         self.runtime.block_on(plan(&mut self.session, self.tables.clone(), &request.sql, request.agent))
     }
 
@@ -261,9 +262,9 @@ async fn plan(
     of_agent: Option<Uuid>,
 ) -> Result<PlannedStatement, QueryError> {
     let mut tables: BTreeSet<String> = all.keys().cloned().collect();
-    let of_agents = of_agent.map(|id| agent::conditions(&all, id));
+    let in_scope = of_agent.map(|id| agent::conditions(&all, id));
     let mut state = session.begin(all);
-    if let Some(conditions) = of_agents {
+    if let Some(conditions) = in_scope {
         let own = agent::tables(state, conditions).await?;
         tables = own.keys().cloned().collect();
         state = session.begin(own);

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use datafusion::arrow::temporal_conversions::timestamp_ms_to_datetime;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::config::{ConfigNonZeroUsize, Dialect};
 use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
@@ -67,6 +68,8 @@ pub(crate) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
 pub(crate) struct Session {
     state: SessionState,
     tables: Arc<Tables>,
+    /// What `now()` is, in milliseconds since 1970; none: the machine's time.
+    now_ms: Option<i64>,
 }
 
 impl Session {
@@ -92,13 +95,22 @@ impl Session {
             .with_optimizer_rule(Arc::new(OnceEach))
             .with_physical_optimizer_rules(rules())
             .build();
-        Ok(Self { state, tables })
+        Ok(Self { state, tables, now_ms: None })
     }
 
-    /// The state in which a statement over `tables` is planned; what `now()` means for the whole of it is this moment.
+    /// What `now()` means for the statements that begin from here on.
+    pub(super) fn set_now(&mut self, now_ms: Option<i64>) {
+        self.now_ms = now_ms;
+    }
+
+    /// The state in which a statement over `tables` is planned; what `now()` means for the whole of it is this moment, by the
+    /// box's clock where that was told.
     pub(super) fn begin(&mut self, tables: TableMap) -> &SessionState {
         self.tables.0.lock().set(tables);
         self.state.mark_start_execution();
+        if let Some(now) = self.now_ms.and_then(timestamp_ms_to_datetime) {
+            self.state.execution_props_mut().query_execution_start_time = Some(now.and_utc());
+        }
         &self.state
     }
 

@@ -17,8 +17,8 @@ use base::terms::PageType;
 use base::web::Domain;
 use base::{Code, Error, Result};
 use parameters::{
-    CreditsBy, CreditsQuery, DomainSort, DomainsQuery, Metric, OverviewQuery, ProvidersQuery, QualityBy,
-    QualityQuery, SortOrder, TimeseriesQuery,
+    CreditsBy, CreditsQuery, DomainSort, DomainsQuery, Metric, OverviewQuery, PeriodQuery, ProvidersQuery,
+    QualityBy, QualityQuery, SortOrder, TimeseriesQuery,
 };
 use period::{Interval, Period};
 use rows::Row;
@@ -72,12 +72,6 @@ pub static FEATURE: Feature = Feature {
 /// One organization may ask for a few answers at a time, and what SQL cannot answer now nothing answers.
 const UNAVAILABLE: &[Code] = &[Code::RateLimited, Code::ServiceUnavailable];
 
-/// The parameters `from`, `to` and `timezone`.
-fn period(org: &OrgContext, parameters: [&Option<String>; 3]) -> Result<Period> {
-    let [from, to, timezone] = parameters.map(Option::as_deref);
-    Period::parse(from, to, timezone, org.look().date)
-}
-
 fn bounded(field: &str, text: Option<String>) -> Result<Option<String>> {
     match text {
         Some(text) if text.chars().count() > TEXT_CHARS_MAX => {
@@ -103,8 +97,12 @@ async fn compute(org: &OrgContext, statement: &str, values: &Values) -> Result<C
     org.service::<Queries>().compute(org.store(), statement, &values.0, STATEMENT_ROWS_MAX).await
 }
 
-async fn overview(org: Org<AnalyticsRead>, Query(asked): Query<OverviewQuery>) -> Result<Body<OverviewView>> {
-    let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
+async fn overview(
+    org: Org<AnalyticsRead>,
+    Query(within): Query<PeriodQuery>,
+    Query(asked): Query<OverviewQuery>,
+) -> Result<Body<OverviewView>> {
+    let period = within.period(org.look().date)?;
     let filter = Filter {
         domain: domain(asked.domain)?,
         page_type: page_type(&org, asked.page_type)?,
@@ -131,9 +129,10 @@ async fn overview(org: Org<AnalyticsRead>, Query(asked): Query<OverviewQuery>) -
 
 async fn timeseries(
     org: Org<AnalyticsRead>,
+    Query(within): Query<PeriodQuery>,
     Query(asked): Query<TimeseriesQuery>,
 ) -> Result<Body<TimeseriesView>> {
-    let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
+    let period = within.period(org.look().date)?;
     let (metric, interval) = (asked.metric.unwrap_or(Metric::Jobs), asked.interval.unwrap_or(Interval::Day));
     let filter = Filter {
         domain: domain(asked.domain)?,
@@ -160,9 +159,10 @@ async fn timeseries(
 
 async fn providers(
     org: Org<AnalyticsRead>,
+    Query(within): Query<PeriodQuery>,
     Query(asked): Query<ProvidersQuery>,
 ) -> Result<Body<ProvidersView>> {
-    let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
+    let period = within.period(org.look().date)?;
     let filter = Filter {
         domain: domain(asked.domain)?,
         page_type: page_type(&org, asked.page_type)?,
@@ -190,10 +190,11 @@ fn place(page: &PageRequest, period: Period) -> Result<(u64, Period)> {
 
 async fn domains(
     org: Org<AnalyticsRead>,
+    Query(within): Query<PeriodQuery>,
     Query(asked): Query<DomainsQuery>,
     page: PageRequest,
 ) -> Result<Body<DomainsView>> {
-    let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
+    let period = within.period(org.look().date)?;
     let (offset, period) = place(&page, period)?;
     let filter = Filter {
         page_type: page_type(&org, asked.page_type)?,
@@ -219,8 +220,12 @@ async fn domains(
     }))
 }
 
-async fn credits(org: Org<AnalyticsRead>, Query(asked): Query<CreditsQuery>) -> Result<Body<CreditsView>> {
-    let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
+async fn credits(
+    org: Org<AnalyticsRead>,
+    Query(within): Query<PeriodQuery>,
+    Query(asked): Query<CreditsQuery>,
+) -> Result<Body<CreditsView>> {
+    let period = within.period(org.look().date)?;
     let group_by = asked.group_by.unwrap_or(CreditsBy::Day);
     // The ledger's sums are of the whole period however it is cut; by months there are few of them.
     let buckets = period.buckets(group_by.interval().unwrap_or(Interval::Month))?;
@@ -254,9 +259,10 @@ async fn credits(org: Org<AnalyticsRead>, Query(asked): Query<CreditsQuery>) -> 
 
 async fn quality(
     org: Org<AnalyticsRead>,
+    Query(within): Query<PeriodQuery>,
     Query(asked): Query<QualityQuery>,
 ) -> Result<Body<QualityFiguresView>> {
-    let period = period(&org, [&asked.from, &asked.to, &asked.timezone])?;
+    let period = within.period(org.look().date)?;
     let filter = Filter {
         domain: domain(asked.domain)?,
         page_type: page_type(&org, asked.page_type)?,

@@ -1,6 +1,7 @@
 //! What a caller says: the parameters of each operation (data/docs/api.md, "Analytics").
 
-use super::period::Interval;
+use super::period::{Interval, Period};
+use base::Result;
 use base::clock::Timestamp;
 use base::ids::ProviderId;
 use base::terms::PageType;
@@ -106,17 +107,29 @@ base::words! {
     }
 }
 
+/// Of which time every operation is asked, beside what it has of its own.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PeriodQuery {
+    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
+    #[schemars(with = "Option<Timestamp>")]
+    from: Option<String>,
+    /// Likewise; not in the period any more. Now, unless given.
+    #[schemars(with = "Option<Timestamp>")]
+    to: Option<String>,
+    /// An IANA zone, in which dates are read, and whose clocks and calendar buckets follow; UTC unless given.
+    timezone: Option<String>,
+}
+
+impl PeriodQuery {
+    pub(super) fn period(&self, now: Timestamp) -> Result<Period> {
+        Period::parse(self.from.as_deref(), self.to.as_deref(), self.timezone.as_deref(), now)
+    }
+}
+
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct OverviewQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) to: Option<String>,
-    /// An IANA zone, in which dates are read; UTC unless given.
-    pub(super) timezone: Option<String>,
     pub(super) domain: Option<String>,
     pub(super) page_type: Option<PageType>,
     /// Only jobs with this tag; results and attempts have none, and are null then.
@@ -130,14 +143,6 @@ pub(super) struct TimeseriesQuery {
     pub(super) metric: Option<Metric>,
     /// How long a bucket is; a day unless given.
     pub(super) interval: Option<Interval>,
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) to: Option<String>,
-    /// An IANA zone, whose clocks and calendar the buckets follow; UTC unless given.
-    pub(super) timezone: Option<String>,
     pub(super) domain: Option<String>,
     pub(super) page_type: Option<PageType>,
     /// Only jobs with this tag; for metrics of jobs.
@@ -149,14 +154,6 @@ pub(super) struct TimeseriesQuery {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ProvidersQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) to: Option<String>,
-    /// An IANA zone, in which dates are read; UTC unless given.
-    pub(super) timezone: Option<String>,
     pub(super) domain: Option<String>,
     pub(super) page_type: Option<PageType>,
 }
@@ -164,14 +161,6 @@ pub(super) struct ProvidersQuery {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct DomainsQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) to: Option<String>,
-    /// An IANA zone, in which dates are read; UTC unless given.
-    pub(super) timezone: Option<String>,
     pub(super) page_type: Option<PageType>,
     /// Only jobs with this tag; results are counted whatever their jobs' tags.
     pub(super) tag: Option<String>,
@@ -184,14 +173,6 @@ pub(super) struct DomainsQuery {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct CreditsQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) to: Option<String>,
-    /// An IANA zone, whose calendar days, weeks and months are of; UTC unless given.
-    pub(super) timezone: Option<String>,
     /// `day` unless given.
     pub(super) group_by: Option<CreditsBy>,
 }
@@ -199,14 +180,6 @@ pub(super) struct CreditsQuery {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct QualityQuery {
-    /// A time, or a date: its midnight in `timezone`. 30 days before `to` unless given, at most 3,660.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) from: Option<String>,
-    /// Likewise; not in the period any more. Now, unless given.
-    #[schemars(with = "Option<Timestamp>")]
-    pub(super) to: Option<String>,
-    /// An IANA zone, in which dates are read; UTC unless given.
-    pub(super) timezone: Option<String>,
     pub(super) domain: Option<String>,
     pub(super) page_type: Option<PageType>,
     /// `domain` unless given.

@@ -104,6 +104,27 @@ fn percentiles(column: &str) -> String {
     )
 }
 
+/// How many succeeded jobs there are among these, and their percentiles, behind other columns. Times are whole milliseconds and
+/// few are different: each is counted once, and the percentiles are found among the counts. They are those of
+/// `percentile_cont`, to the digit, for less than half of what that takes over every job.
+fn latency(columns: &str, jobs: &str) -> String {
+    let percentile = |part: f64| {
+        let place = format!("{part}::float8 * (total - 1)");
+        let (below, above) = (
+            format!("min(v) FILTER (WHERE upto > floor({place}))"),
+            format!("min(v) FILTER (WHERE upto > ceil({place}))"),
+        );
+        format!("{below} + ({above} - {below}) * (max({place}) - floor(max({place})))")
+    };
+    format!(
+        "SELECT {columns}, sum(n)::int8, 0, {}, {} FROM (SELECT v, n, sum(n) OVER (ORDER BY v) AS upto, \
+         sum(n) OVER () AS total FROM (SELECT duration_ms AS v, count(*) AS n FROM jobs WHERE {jobs} \
+         AND status = 'succeeded' AND duration_ms IS NOT NULL GROUP BY duration_ms) t) c",
+        percentile(0.5),
+        percentile(0.95)
+    )
+}
+
 /// Columns `part` (0: the period, 1: the one before), `what`, the counts `a` and `b`, the numbers `x` and `y`.
 pub(super) fn overview(values: &mut Values, period: &Period, filter: &Filter) -> String {
     let mut arms = Vec::new();
@@ -113,11 +134,7 @@ pub(super) fn overview(values: &mut Values, period: &Period, filter: &Filter) ->
             "SELECT {part} AS part, status AS what, count(*) AS a, sum(credits_charged) AS b, NULL::float8 AS x, \
              NULL::float8 AS y FROM jobs WHERE {jobs} GROUP BY status"
         ));
-        let p50_p95 = percentiles("duration_ms");
-        arms.push(format!(
-            "SELECT {part}, 'latency', count(duration_ms), 0, {p50_p95} FROM jobs WHERE {jobs} \
-             AND status = 'succeeded'"
-        ));
+        arms.push(latency(&format!("{part}, 'latency'"), &jobs));
         for (what, column) in [("urls", "url"), ("domains", "domain")] {
             arms.push(format!(
                 "SELECT {part}, '{what}', count(DISTINCT {column}), 0, NULL::float8, NULL::float8 FROM jobs WHERE {jobs}"

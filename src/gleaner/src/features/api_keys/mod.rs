@@ -18,7 +18,7 @@ pub use secret::KeySecret;
 pub use usage::KeyUsage;
 
 use crate::features::Feature;
-use crate::features::auth::{Auth, USERS, permissions_of};
+use crate::features::auth::{Auth, USERS, UserV1, permissions_of};
 use crate::features::wiring::Wiring;
 use base::audit::Action;
 use base::clock::Timestamp;
@@ -97,16 +97,16 @@ impl Callers {
         Callers { auth, usage }
     }
 
-    fn person(&self, token: &str) -> Result<Principal> {
-        let user = self.auth.user_of_access_token(token)?;
-        Ok(self.auth.system().principal(Identity {
+    /// A person who is signed in.
+    fn person(&self, user: UserV1) -> Principal {
+        self.auth.system().principal(Identity {
             user: user.id,
             allowed: permissions_of(&user),
             membership: user.membership,
             email_verified: user.email_verified_at.is_some(),
             name: user.name,
             method: AuthMethod::Jwt,
-        }))
+        })
     }
 
     fn key(&self, text: &str) -> Result<Principal> {
@@ -138,7 +138,14 @@ impl Callers {
 
 impl Authenticator for Callers {
     fn authenticate(&self, bearer: &str) -> Result<Principal> {
-        if bearer.starts_with(secret::PREFIX) { self.key(bearer) } else { self.person(bearer) }
+        if bearer.starts_with(secret::PREFIX) {
+            return self.key(bearer);
+        }
+        self.auth.user_of_access_token(bearer).map(|user| self.person(user))
+    }
+
+    fn authenticate_session(&self, secret: &str) -> Result<Principal> {
+        self.auth.user_of_browser(secret).map(|user| self.person(user))
     }
 }
 

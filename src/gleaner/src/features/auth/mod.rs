@@ -43,6 +43,7 @@ pub use rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
 pub use service::{
     ACCESS_TOKEN_SECS, Auth, AuthSettings, LoginStored, NewLogin, Registration, TokenPair, permissions_of,
 };
+pub use session::REFRESH_TOKEN_TIME;
 
 use crate::config::SectionSpec;
 use crate::features::wiring::Wiring;

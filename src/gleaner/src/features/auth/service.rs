@@ -369,6 +369,17 @@ impl Auth {
         })
     }
 
+    /// The person behind a refresh token that a browser keeps in a cookie of the box's: it is shown with each request, and not
+    /// used up by that.
+    pub fn user_of_browser(&self, token: &str) -> Result<UserV1> {
+        let shown = RefreshToken::parse(token).ok_or_else(|| Error::new(Code::AuthInvalid))?;
+        let ended = || Error::new(Code::AuthInvalid).message("The session has ended.");
+        self.system.read(|tx| {
+            let login = session::find(tx, &shown)?.ok_or_else(ended)?;
+            tx.get(&USERS, &login.user)?.ok_or_else(ended)
+        })
+    }
+
     /// The tokens of a login that was stored.
     pub fn tokens(&self, stored: LoginStored, login: &NewLogin) -> TokenPair {
         let access = self.tokens.issue(stored.user, stored.session, stored.issued_at, &stored.now);

@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrets::{Digest, random_bytes, sha256};
 use std::time::Duration;
-use store::{Order, SysWrite};
+use store::{Order, SysRead, SysWrite};
 use uuid::Uuid;
 
 /// How long a refresh token lives (data/docs/api.md, "People, organizations and keys").
@@ -113,6 +113,12 @@ pub fn rotate(tx: &SysWrite<'_>, shown: &RefreshToken, next: &RefreshToken) -> R
     row.expires_at = tx.moment().after(REFRESH_TOKEN_TIME);
     tx.put(&REFRESH_TOKENS, &row.family, &row)?;
     Ok(Refreshed::Rotated(user))
+}
+
+/// The login whose newest token is `shown`, which is not used up by that.
+pub fn find(tx: &SysRead<'_>, shown: &RefreshToken) -> Result<Option<RefreshFamilyV1>> {
+    let row = tx.get(&REFRESH_TOKENS, &shown.family)?;
+    Ok(row.filter(|row| row.expires_at > tx.moment() && row.secret == shown.digest()))
 }
 
 /// Ends the login that `shown` belongs to, also when it is an older token of it. Gives whose login it was.

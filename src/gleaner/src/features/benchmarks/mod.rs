@@ -43,7 +43,8 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
 pub static FEATURE: Feature = Feature {
     name: "benchmarks",
-    uses: &["jobs", "workflows"],
+    uses: &["events", "jobs", "workflows"],
+    events: &[&task::COMPLETED],
     tables: &[&BENCHMARKS],
     routes: &[
         Route::get("/api/v1/benchmarks", "listBenchmarks", &Handler::new(list))

@@ -2,10 +2,19 @@
 
 use super::results::{follow, probes};
 use super::rows::{BENCHMARKS, FOLLOWED};
+use crate::features::events::{EventKind, NewEvent};
 use base::Result;
 use base::ids::{BenchmarkId, OrgId};
+use base::permission::Permission;
+use serde_json::json;
 use server::task::TaskContext;
 use store::{OrgStore, Seek};
+
+pub(super) static COMPLETED: EventKind = EventKind::new(
+    "benchmark.completed",
+    Permission::WorkflowsRead,
+    "All probes of a benchmark have ended (`status`, `completedProbes`, `failedProbes`).",
+);
 
 /// Benchmarks looked at in one activation; an organization has one at a time.
 const FOLLOWED_MAX: usize = 1_000;
@@ -44,6 +53,14 @@ async fn follow_one(org: &OrgStore, id: BenchmarkId) -> Result<()> {
             return Ok(());
         };
         follow(&mut row, &probes(tx, id)?);
+        if !row.status.is_open() {
+            let data = json!({
+                "status": row.status.name(),
+                "completedProbes": row.completed_probes,
+                "failedProbes": row.failed_probes,
+            });
+            NewEvent::of(&COMPLETED, id).data(data).write(tx)?;
+        }
         tx.put(&BENCHMARKS, &id, &row)
     })
     .await

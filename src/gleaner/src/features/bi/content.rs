@@ -4,7 +4,7 @@
 //! grown since it was saved; what it came to is the statement's text from then on.
 
 use super::refusals::refusal;
-use super::rows::ContentV1;
+use super::rows::{ContentV1, QueryV2};
 use base::codec::Json;
 use base::{Code, Error, Result};
 use serde_json::Value;
@@ -76,6 +76,14 @@ impl Content {
                 Content::Structured(parsed.map_err(|e| Error::internal("read a structured query", e))?)
             }
         })
+    }
+}
+
+/// What a submitted query was made of.
+pub(super) fn content_of(query: &QueryV2) -> ContentV1 {
+    match &query.structured {
+        Some(structured) => ContentV1::Structured(structured.clone()),
+        None => ContentV1::Sql(query.sql.clone()),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (crate `sql`).
 
+mod asked;
 mod commands;
 mod compile;
 mod computation_line;
@@ -23,6 +24,8 @@ mod samples;
 mod saved;
 mod scope;
 mod service;
+mod standing;
+mod standing_rights;
 mod state;
 mod submissions;
 mod switch;
@@ -30,12 +33,18 @@ mod tables;
 mod task;
 mod view;
 
+pub use asked::{
+    AgentSave, Answered, Asked, Asking, is_name_taken, is_of_statement, is_saved, save_for_agent,
+};
 pub use computed::Computed;
 pub use config::BiConfig;
 pub use exports::Exports;
 pub use feed::SnapshotFeed;
 pub use retention::{ResultRetention, RetainedFile, RetentionBounds, retained_files};
+pub use rows::SAVED_QUERIES;
 pub use service::{BiSettings, Queries};
+pub use standing::{StandingFailure, StandingRows, StandingStatement};
+pub use standing_rights::lacks;
 pub use switch::{KillSwitchOrder, KillTarget, load_kill_switches};
 pub use task::recover;
 
@@ -89,7 +98,7 @@ const SHARE_EVERY: Duration = Duration::from_secs(1);
 
 pub static FEATURE: Feature = Feature {
     name: "bi",
-    uses: &["auth", "raw"],
+    uses: &["auth", "billing", "raw"],
     commands: Some(commands::COMMANDS),
     sections: &[SectionSpec::of::<BiConfig>()],
     open: Some(open::open),
@@ -101,7 +110,7 @@ pub static FEATURE: Feature = Feature {
     gauges: Some(open::gauges),
     tables: &[
         &QUERIES,
-        &rows::SAVED_QUERIES,
+        &SAVED_QUERIES,
         &rows::SUBMISSIONS,
         &rows::CATALOG,
         &rows::SAMPLES,

@@ -3,13 +3,14 @@
 //!
 //! None of these tables is fed: the console does not look at itself.
 
+use base::Error;
 use base::clock::Timestamp;
 use base::codec::{CodecError, Json, Record, decode_body};
 use base::ids::{AgentId, QueryId, SavedQueryId, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sql::{ColumnKind, ColumnSpec, TableName, TableSpec};
-use store::{Index, OrgTable};
+use store::{Index, OrgTable, OrgWrite};
 use uuid::Uuid;
 
 base::words! {
@@ -215,6 +216,19 @@ pub static BY_NAME: Index<(Option<AgentId>, String), SavedQueryV1> =
 
 pub static SAVED_QUERIES: OrgTable<SavedQueryId, SavedQueryV1> =
     OrgTable::new("bi_saved_queries", "Saved query").indexed(&[&BY_NAME]);
+
+/// Saved queries of one organization.
+const SAVED_QUERIES_PER_ORG_MAX: usize = 10_000;
+
+/// Refuses where the organization has as many as it may have.
+pub(super) fn saved_query_room(tx: &OrgWrite<'_>) -> base::Result<()> {
+    if tx.count(&SAVED_QUERIES, SAVED_QUERIES_PER_ORG_MAX)? >= SAVED_QUERIES_PER_ORG_MAX {
+        return Err(Error::conflict(format!(
+            "An organization has at most {SAVED_QUERIES_PER_ORG_MAX} saved queries; delete one first."
+        )));
+    }
+    Ok(())
+}
 
 /// What an Idempotency-Key was used for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

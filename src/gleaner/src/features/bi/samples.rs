@@ -66,8 +66,18 @@ impl Queries {
         }
     }
 
+    /// Begins a look for a table whose values have grown old or were never looked for.
+    pub(super) fn refresh(self: &Arc<Self>, org: &OrgStore, table: &TableStatus) -> Result<()> {
+        let known = self.known(org, &table.spec)?;
+        let is_good = known.is_some_and(|known| is_fresh(&known, &table.spec, &org.clock().look()));
+        if table.row_count > 0 && !is_good {
+            drop(self.look(org, &table.spec));
+        }
+        Ok(())
+    }
+
     /// The values that may be shown.
-    fn known(&self, org: &OrgStore, spec: &TableSpec) -> Result<Option<SamplesV1>> {
+    pub(super) fn known(&self, org: &OrgStore, spec: &TableSpec) -> Result<Option<SamplesV1>> {
         let known = org.read(|tx| tx.get(&SAMPLES, &spec.name.to_string()))?;
         Ok(known.filter(|samples| org.clock().look().age(samples.sampled_at) < KEPT))
     }

@@ -6,9 +6,9 @@
 //!   then, since its tables and columns may come later: a run finds out. Content that is found beyond its scope's tables is
 //!   not executable, which is another fault than a wrong request.
 
-use super::content::Content;
+use super::content::{Content, content_of};
 use super::refusals::refusal;
-use super::rows::{ContentV1, QUERIES, QueryV2, SAVED_QUERIES, SavedQueryV1, SavedRunV1};
+use super::rows::{ContentV1, QUERIES, SAVED_QUERIES, SavedQueryV1, SavedRunV1, saved_query_room};
 use super::scope;
 use super::service::{NewQuery, Queries};
 use super::submissions::SubmissionKey;
@@ -31,8 +31,6 @@ use server::{
 use sql::{PARAMETERS_MAX, STATEMENT_BYTES_MAX, Structured, check_form};
 use store::Event;
 
-/// Saved queries of one organization.
-const SAVED_QUERIES_PER_ORG_MAX: usize = 10_000;
 /// Characters of a description.
 const DESCRIPTION_CHARS_MAX: usize = 2_000;
 
@@ -187,11 +185,7 @@ pub(super) async fn create(
             let content = given.or_else(|| source.as_ref().map(content_of));
             let content =
                 content.ok_or_else(|| invalid("sql: is required, or structured, or sourceQueryId"))?;
-            if tx.count(&SAVED_QUERIES, SAVED_QUERIES_PER_ORG_MAX)? >= SAVED_QUERIES_PER_ORG_MAX {
-                return Err(Error::conflict(format!(
-                    "An organization has at most {SAVED_QUERIES_PER_ORG_MAX} saved queries; delete one first."
-                )));
-            }
+            saved_query_room(tx)?;
             let saved = SavedQueryV1 {
                 id: SavedQueryId::new(),
                 name,
@@ -369,14 +363,6 @@ async fn storable(
         }
     }
     content.stored().map(Some)
-}
-
-/// What a submitted query was made of.
-fn content_of(query: &QueryV2) -> ContentV1 {
-    match &query.structured {
-        Some(structured) => ContentV1::Structured(structured.clone()),
-        None => ContentV1::Sql(query.sql.clone()),
-    }
 }
 
 /// A description without space around it; none when nothing is left.

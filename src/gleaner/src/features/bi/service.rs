@@ -23,8 +23,8 @@ use base::{Code, Error, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use sql::{
-    ErrorCode, Pin, QueryBackend, QueryError, ResultError, ResultFile, Statement, TableName, Turn,
-    WorkerCounts, Workers,
+    ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, ResultError, ResultFile, Statement,
+    TableName, Turn, WorkerCounts, Workers,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -77,6 +77,8 @@ pub struct Queries {
     pub(super) own: Mutex<HashSet<QueryId>>,
     /// In front of statements that other slices have run.
     pub(super) computing: ComputationLine,
+    /// In front of statements that the box runs for an organization by itself.
+    pub(super) standing: ComputationLine,
     /// Who knows where columns came late.
     pub(super) horizons: Vec<HorizonsOf>,
     /// Who knows which agents there are.
@@ -137,6 +139,7 @@ impl Queries {
             sample_turn: tokio::sync::Mutex::default(),
             own: Mutex::default(),
             computing: ComputationLine::new(),
+            standing: ComputationLine::new(),
             horizons,
             agents,
         }
@@ -345,7 +348,7 @@ impl Queries {
         sql: String,
         rows_max: u64,
     ) -> Result<Vec<Map<String, Value>>, QueryError> {
-        self.own_rows(None, pin, sql, rows_max).await
+        Ok(self.own_rows(None, pin, sql, rows_max).await?.rows)
     }
 
     /// The same in the turn of the statement that it belongs to.
@@ -355,35 +358,44 @@ impl Queries {
         pin: Pin,
         sql: String,
     ) -> Result<Vec<Map<String, Value>>, QueryError> {
-        self.own_rows(Some(turn), pin, sql, OWN_ROWS_MAX).await
+        Ok(self.own_rows(Some(turn), pin, sql, OWN_ROWS_MAX).await?.rows)
     }
 
-    async fn own_rows(
+    /// The first rows of such a statement, and what is known of it and of the others.
+    pub(super) async fn own_rows(
         &self,
         turn: Option<&Turn>,
         pin: Pin,
         sql: String,
         rows_max: u64,
-    ) -> Result<Vec<Map<String, Value>>, QueryError> {
+    ) -> Result<OwnRows, QueryError> {
         let failed = |e: &dyn std::fmt::Display| QueryError::new(ErrorCode::Internal, e.to_string());
         let id = QueryId::new();
         let path = self.workers.result_path(pin.organization(), id.0);
         self.own.lock().insert(id);
         let _listed = Own { queries: self, id };
         let statement = Statement { pin, sql, query_id: id.0 };
-        let (_, running) = match turn {
+        let (plan, running) = match turn {
             Some(turn) => self.workers.start_in(turn, statement).await?,
             None => self.workers.start(statement).await?,
         };
-        running.wait().await?;
+        let outcome = running.wait().await?;
         let rows = tokio::task::spawn_blocking(move || {
             let rows = ResultFile::open(&path).and_then(|result| result.first_rows(rows_max));
             // What stays is nobody's, and the tidying task removes it.
             let _ = std::fs::remove_file(&path);
             rows
         });
-        rows.await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))
+        let rows = rows.await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
+        Ok(OwnRows { plan, outcome, rows })
     }
+}
+
+/// What a statement of the console's own gave.
+pub(super) struct OwnRows {
+    pub(super) plan: PlanInfo,
+    pub(super) outcome: Outcome,
+    pub(super) rows: Vec<Map<String, Value>>,
 }
 
 /// What the self-test asks, and what it must be told: rows are made, sorted and added up, and a text goes both ways.

@@ -14,12 +14,15 @@
 //! longer. Whether a reserve is of this period is told by the moment at which its job was made.
 
 use super::plans::{Plan, Plans};
-use super::rows::{ACCOUNTS, AccountV2, TRANSACTIONS, TransactionKind, TransactionV1};
+use super::rows::{ACCOUNTS, AccountV2, TOLD_LOW, TRANSACTIONS, ToldLowV1, TransactionKind, TransactionV1};
+use crate::features::events::{EventKind, NewEvent};
 use base::clock::{Moment, Now};
 use base::ids::{JobId, TransactionId};
+use base::permission::Permission;
 use base::{Code, Error, Result};
+use serde_json::json;
 use std::time::Duration;
-use store::{OrgRead, OrgWrite};
+use store::{OrgRead, OrgWrite, readable};
 
 /// A month of a plan.
 const PERIOD: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -204,6 +207,15 @@ fn signed(credits: u64) -> i64 {
     i64::try_from(credits).unwrap_or(i64::MAX)
 }
 
+/// Credits are low when less than this part of all of a period's is left.
+const LOW_SHARE: u64 = 10;
+
+pub(super) static LOW: EventKind = EventKind::new(
+    "quota.low",
+    Permission::BillingRead,
+    "Less than a tenth of the period's credits is left (`plan`, `remainingCredits`, `usedThisPeriod`).",
+);
+
 /// An account being changed.
 struct Entry<'a, 'v> {
     tx: &'a OrgWrite<'v>,
@@ -270,7 +282,30 @@ impl<'a, 'v> Entry<'a, 'v> {
             job_id: job,
             note,
         };
-        self.tx.put(&TRANSACTIONS, &row.id, &row)
+        self.tx.put(&TRANSACTIONS, &row.id, &row)?;
+        match kind {
+            TransactionKind::Reserve => self.tell_low(amount.unsigned_abs()),
+            TransactionKind::Recharge => self.tx.delete(&TOLD_LOW, &()).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says once a period, and once after each recharge, that a tenth of all its credits is left.
+    fn tell_low(&self, taken: u64) -> Result<()> {
+        let account = &self.account;
+        let all = account.balance.saturating_add(account.held).saturating_add(account.used);
+        let is_low = |left: u64| left < all / LOW_SHARE;
+        if !is_low(account.balance) || is_low(account.balance.saturating_add(taken)) {
+            return Ok(());
+        }
+        let told = TOLD_LOW.name();
+        let told = readable("whether low credits were told", told, self.tx.get(&TOLD_LOW, &()))?.flatten();
+        if told.is_some_and(|told| told.period == account.period_starts_at) {
+            return Ok(());
+        }
+        self.tx.put_over(&TOLD_LOW, &(), &ToldLowV1 { period: account.period_starts_at })?;
+        let data = json!({ "plan": account.plan, "remainingCredits": account.balance, "usedThisPeriod": account.used });
+        NewEvent::of(&LOW, self.tx.org_id()).data(data).write(self.tx)
     }
 
     fn close(self) -> Result<()> {

@@ -53,7 +53,9 @@ const RENEW_EVERY: Duration = Duration::from_secs(60);
 pub static FEATURE: Feature = Feature {
     name: "billing",
     sections: &[SectionSpec::of::<Terms>()],
-    tables: &[&ACCOUNTS, &TRANSACTIONS, &rows::RECHARGES, &past::PAST_USES],
+    uses: &["events"],
+    events: &[&ledger::LOW],
+    tables: &[&ACCOUNTS, &TRANSACTIONS, &rows::TOLD_LOW, &rows::RECHARGES, &past::PAST_USES],
     routes: &[
         Route::get("/api/v1/plans", "listPlans", &Handler::new(list_plans))
             .about("The plans this box knows."),

@@ -71,9 +71,11 @@ mod tests {
 
     #[test]
     fn a_plan_shortens_and_never_lengthens() {
-        let of_box = Terms { pages_days: 30, versions_per_url: 0, jobs_days: 10, results_days: 0 };
-        let of_plan = Terms { pages_days: 7, versions_per_url: 5, jobs_days: 90, results_days: 0 };
-        let both = Terms { pages_days: 7, versions_per_url: 5, jobs_days: 10, results_days: 0 };
+        let of_box =
+            Terms { pages_days: 30, versions_per_url: 0, jobs_days: 10, results_days: 0, pages_mb: 9 };
+        let of_plan =
+            Terms { pages_days: 7, versions_per_url: 5, jobs_days: 90, results_days: 0, pages_mb: 0 };
+        let both = Terms { pages_days: 7, versions_per_url: 5, jobs_days: 10, results_days: 0, pages_mb: 9 };
         assert_eq!(of_box.within(of_plan), both);
         assert_eq!(of_plan.within(of_box), both);
         assert_eq!(cutoff(Moment(0), 0), None);

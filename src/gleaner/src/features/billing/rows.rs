@@ -156,3 +156,13 @@ pub static RECHARGES_BY_STATUS: Index<(u8, Timestamp), RechargeV1> =
     Index::new("recharges.by_status", |row, keys| keys.add((row.status as u8, row.created_at)));
 pub static RECHARGES: OrgTable<RechargeId, RechargeV1> = OrgTable::new("recharges", "Recharge request")
     .indexed(&[&RECHARGES_BY_ID, &RECHARGES_PENDING, &RECHARGES_BY_STATUS]);
+
+/// The period in which it was said that credits are low.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToldLowV1 {
+    pub period: Moment,
+}
+
+impl Record for ToldLowV1 {}
+
+pub static TOLD_LOW: OrgTable<(), ToldLowV1> = OrgTable::new("accounts_told_low", "Account").uncounted();

@@ -16,6 +16,8 @@ pub struct Terms {
     pub jobs_days: u32,
     /// Days that results are kept, with their pages.
     pub results_days: u32,
+    /// MiB that an organization's pages take, compressed; beyond it the oldest go, and their results stay.
+    pub pages_mb: u32,
 }
 
 impl Section for Terms {
@@ -25,6 +27,7 @@ impl Section for Terms {
         ("versions_per_url", 0..=1_000_000),
         ("jobs_days", 0..=36_500),
         ("results_days", 0..=36_500),
+        ("pages_mb", 0..=4_294_967_295),
     ];
 }
 
@@ -40,6 +43,7 @@ impl Terms {
             versions_per_url: shorter(self.versions_per_url, other.versions_per_url),
             jobs_days: shorter(self.jobs_days, other.jobs_days),
             results_days: shorter(self.results_days, other.results_days),
+            pages_mb: shorter(self.pages_mb, other.pages_mb),
         }
     }
 }
@@ -56,6 +60,8 @@ pub(super) struct TermsView {
     jobs_days: u32,
     /// Days that results are kept, with their pages.
     results_days: u32,
+    /// MiB that pages take, compressed; beyond it the oldest go.
+    pages_mb: u32,
 }
 
 impl From<Terms> for TermsView {
@@ -65,6 +71,7 @@ impl From<Terms> for TermsView {
             versions_per_url: terms.versions_per_url,
             jobs_days: terms.jobs_days,
             results_days: terms.results_days,
+            pages_mb: terms.pages_mb,
         }
     }
 }

@@ -78,6 +78,8 @@ fn score(value: &Value, truth: &Truth, goal: &[Vec<String>], reading: Reading<'_
         return if is_right { 1.0 } else { 0.0 };
     };
     let mut hit = vec![false; goal.len()];
+    // Of a longer list no more is known.
+    let members = &members[..members.len().min(induce::RECORDS_MAX)];
     for member in members {
         let keys = keys(member);
         let is_it = |at: &usize| !hit[*at] && goal[*at].iter().any(|key| keys.contains(key));
@@ -119,7 +121,8 @@ impl Checked {
     }
 
     pub fn holds(&self) -> bool {
-        !self.attribute.xpaths.is_empty() && self.of > 0 && self.reproduced() >= REPRODUCED_MIN
+        let has_any = !self.attribute.xpaths.is_empty() || self.attribute.json_paths.is_some();
+        has_any && self.of > 0 && self.reproduced() >= REPRODUCED_MIN
     }
 }
 
@@ -147,18 +150,29 @@ pub fn check(
             let wrong = scores.iter().filter(|score| **score == 0.0).count();
             wrong * PAGES_PER_ERROR <= scores.len()
         };
-        let all = 0..attribute.xpaths.len();
+        let xpath_count = attribute.xpaths.len();
+        let json_paths = attribute.json_paths.take().unwrap_or_default();
+        let all = 0..xpath_count + json_paths.len();
         let kept: Vec<usize> = all.filter(|path| tried.contains(&(at, *path)) && holds(path)).collect();
         let value = |page: usize| kept.iter().find_map(|path| given(page, *path));
+        let is_proven = of > 0;
+        let mut values: BTreeSet<String> = BTreeSet::new();
         for (number, page) in held() {
             if let Some(score) = page.score(&attribute.name, value(number)) {
                 right += score;
                 of += 1;
+                values.extend(value(number).map(Value::to_string));
             }
         }
+        // Of what nobody has proven before, different values that are all right do: one that is the same everywhere may be anything.
+        let is_firm = is_firm || !is_proven && values.len() > 1 && right >= of as f64;
         let covered = (0..pages.len()).filter(|page| value(*page).is_some()).count();
         let coverage = covered as f64 / pages.len().max(1) as f64;
-        attribute.xpaths = kept.iter().map(|path| attribute.xpaths[*path].clone()).collect();
+        let (xpaths, of_json): (Vec<usize>, Vec<usize>) = kept.iter().partition(|path| **path < xpath_count);
+        attribute.xpaths = xpaths.into_iter().map(|path| attribute.xpaths[path].clone()).collect();
+        let of_json: Vec<String> =
+            of_json.into_iter().map(|path| json_paths[path - xpath_count].clone()).collect();
+        attribute.json_paths = (!of_json.is_empty()).then_some(of_json);
         Checked { attribute, right, of, coverage, is_firm }
     };
     proposals.into_iter().enumerate().map(check_one).collect()
@@ -179,13 +193,12 @@ fn each_alone(proposals: &[Proposal]) -> Vec<Alone> {
     let nothing = Document::parse(String::new());
     let mut alone = Vec::new();
     for (at, proposal) in proposals.iter().enumerate() {
-        for (path, xpath) in proposal.attribute.xpaths.iter().enumerate() {
-            let one = Attribute {
-                name: format!("a{at}_{path}"),
-                xpaths: vec![xpath.clone()],
-                json_paths: None,
-                ..proposal.attribute.clone()
-            };
+        let xpaths = proposal.attribute.xpaths.iter().map(|xpath| (vec![xpath.clone()], None));
+        let json_paths = proposal.attribute.json_paths.iter().flatten();
+        let json_paths = json_paths.map(|path| (Vec::new(), Some(vec![path.clone()])));
+        for (path, (xpaths, json_paths)) in xpaths.chain(json_paths).enumerate() {
+            let name = format!("a{at}_{path}");
+            let one = Attribute { name, xpaths, json_paths, ..proposal.attribute.clone() };
             let Ok(schema) = Schema::compile(std::slice::from_ref(&one)) else { continue };
             let one = Alone { place: (at, path), name: one.name, schema };
             if one.value(&nothing, &NOWHERE, &mut Fuel::new(EMPTY_PAGE_FUEL)).is_none() {

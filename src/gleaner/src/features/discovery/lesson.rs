@@ -9,7 +9,10 @@ use super::wire::{
 };
 use crate::features::extraction::{DiscoveredBy, PlatformSchemaV1, ResultV4, attributes_of};
 use base::terms::PageType;
-use induce::{Answers, Form, Kind, LESSON_FUEL_MAX, Learned, answers, discover, shows};
+use induce::{
+    Answers, Form, Kind, LESSON_FUEL_MAX, Learned, ListShape, answers, discover, list_answers, list_kind_of,
+    shows,
+};
 use page::extract::{Attribute, AttributeType, page_base};
 use page::html::Document;
 use page::xpath::Fuel;
@@ -27,6 +30,9 @@ const SCHEMA_ATTRIBUTES_MIN: usize = 2;
 /// How many values more must come out right for an attribute to replace the one that holds.
 const BETTER_BY: f64 = 0.5;
 
+/// The share of records that is right where a page's structure alone says what it lists (`src/induce/tests/lists`).
+const MINED_TRUST: f64 = 0.85;
+
 /// The page type of a kind; none for what the interface has no type for.
 fn page_type_of(kind: Kind) -> Option<PageType> {
     PageType::named(kind.name())
@@ -38,6 +44,8 @@ struct ParsedPage {
     document: Document,
     base: Url,
     said: Answers,
+    /// What it lists; empty where it is of another kind.
+    shape: ListShape,
     /// What a language model has read on it.
     told: Vec<Truth>,
 }
@@ -86,7 +94,11 @@ impl Class {
             }
         };
         // What pages are that say something else, or nothing, their collector may know better: unless some say that they are of it.
-        let says_so = |page: &ParsedPage| page.said.kind == kind;
+        let says_so = |page: &ParsedPage| match kind {
+            // What a list is its structure says: beside one thing there is only nothing that pages say they are about.
+            Some(kind) if kind.is_list() => page.said.kind.is_none(),
+            _ => page.said.kind == kind,
+        };
         let is_told = asked.is_some() && !parsed.iter().any(says_so);
         let mut own = Vec::new();
         for page in parsed {
@@ -99,6 +111,9 @@ impl Class {
                 Ok(page) => own.push(page),
                 Err(other) => sample.push(*other),
             }
+        }
+        if kind.is_some_and(Kind::is_list) {
+            own = of_one_template(own, &mut sample);
         }
         let taught = own.len().min(sample_size);
         own[..taught].sort_by(|a, b| a.row.url.cmp(&b.row.url));
@@ -155,7 +170,10 @@ impl Class {
         let Some(holds) = holds else {
             let is_little = lesson.kept.len() < SCHEMA_ATTRIBUTES_MIN;
             let attributes = lesson.kept.iter().map(|kept| kept.attribute.clone()).collect();
-            let proposed = || Decision::Propose { attributes, confidence: confidence(&lesson.kept) };
+            let proposed = || Decision::Propose {
+                attributes,
+                confidence: rounded(self.trust() * confidence(&lesson.kept)),
+            };
             return if is_little { Decision::Keep(NotSaved::TooLittle) } else { proposed() };
         };
         if holds.discovered_by == DiscoveredBy::Manual {
@@ -172,14 +190,17 @@ impl Class {
         if is_little {
             return Decision::Keep(NotSaved::TooLittle);
         }
-        Decision::Propose { attributes: merged.attributes, confidence: merged.confidence }
+        Decision::Propose {
+            attributes: merged.attributes,
+            confidence: rounded(self.trust() * merged.confidence),
+        }
     }
 
     /// What is told of a lesson.
     pub fn outcome(&self, lesson: &Lesson) -> Outcome {
         let found = |kept: &Checked| FoundAttribute {
             attribute: kept.attribute.clone(),
-            confidence: rounded(kept.reproduced()),
+            confidence: rounded(self.trust() * kept.reproduced()),
             coverage: rounded(kept.coverage),
             is_firm: kept.is_firm,
         };
@@ -191,9 +212,14 @@ impl Class {
             sample: self.sample.clone(),
             attributes: lesson.kept.iter().map(found).collect(),
             left_out: lesson.left_out.clone(),
-            confidence: (!lesson.kept.is_empty()).then(|| confidence(&lesson.kept)),
+            confidence: (!lesson.kept.is_empty()).then(|| rounded(self.trust() * confidence(&lesson.kept))),
             ..Outcome::default()
         }
+    }
+
+    /// How far what is known of the pages is to be trusted.
+    fn trust(&self) -> f64 {
+        if self.kind.is_some_and(Kind::is_list) { MINED_TRUST } else { 1.0 }
     }
 
     pub fn page_count(&self) -> usize {
@@ -247,6 +273,18 @@ impl Class {
     }
 }
 
+/// The pages whose lists are of the template that most are of. A site lists many things, and goods are shown otherwise than news.
+fn of_one_template(pages: Vec<ParsedPage>, sample: &mut Vec<SampledPage>) -> Vec<ParsedPage> {
+    let alike = |page: &ParsedPage| pages.iter().filter(|other| page.shape.is_like(&other.shape)).count();
+    // Of several as common the one of the first page.
+    let Some(model) = pages.iter().rev().max_by_key(|page| alike(page)).map(|page| page.shape.clone()) else {
+        return pages;
+    };
+    let (own, other): (Vec<_>, Vec<_>) = pages.into_iter().partition(|page| model.is_like(&page.shape));
+    sample.extend(other.iter().map(|page| page.left_out(LeftOutPage::OtherType)));
+    own
+}
+
 /// What an attribute of this type is compared as; none where nothing could be compared.
 fn form_of(kind: AttributeType) -> Option<Form> {
     match kind {
@@ -260,6 +298,7 @@ fn form_of(kind: AttributeType) -> Option<Form> {
 /// How many pages say anything of themselves as one of a kind, or could if they are told to be one.
 fn speaking(pages: &[ParsedPage], kind: Kind, is_told: bool) -> usize {
     let says = |page: &&ParsedPage| match page.said.kind {
+        _ if kind.is_list() => !list_answers(page.page(), kind).0.labels.is_empty(),
         Some(said) if said == kind => !page.said.labels.is_empty(),
         _ => is_told && !answers(&page.document, Some(kind)).labels.is_empty(),
     };
@@ -279,7 +318,8 @@ fn subject(pages: &[ParsedPage], asked: Option<PageType>) -> Result<(Kind, PageT
         });
     }
     let Some(kind) = kind_of_most(pages) else {
-        let error = "The pages do not say what they are: they have no structured data (JSON-LD, microdata, RDFa, OpenGraph).";
+        let error = "The pages do not say what they are: they have no structured data (JSON-LD, microdata, RDFa, OpenGraph), and \
+                     list neither products nor results.";
         return Err((error.to_owned(), LeftOutPage::NoAnswers));
     };
     page_type_of(kind).map(|page_type| (kind, page_type)).ok_or_else(|| {
@@ -295,6 +335,8 @@ impl Lesson {
             let known = self.kept.iter().position(|known| known.attribute.name == one.attribute.name);
             match known {
                 Some(at) if self.kept[at].reproduced() >= one.reproduced() => continue,
+                // What is surely the attribute does not give way to what may have come about by chance.
+                Some(at) if self.kept[at].is_firm && !one.is_firm => continue,
                 Some(at) => self.kept[at] = one,
                 None => self.kept.push(one),
             }
@@ -330,13 +372,20 @@ fn parse(stored: StoredPage) -> Option<ParsedPage> {
     let document = Document::parse_bytes(&stored.bytes, stored.row.content_type.as_deref());
     let base = page_base(&document, &url);
     let said = answers(&document, None);
-    Some(ParsedPage { row: stored.row, document, base, said, told: Vec::new() })
+    Some(ParsedPage { row: stored.row, document, base, said, shape: ListShape::default(), told: Vec::new() })
 }
 
-/// The kind that most pages say they are of; of several, the one that is asked for first.
+/// The kind that most pages say they are of; of several, the one that is asked for first. Where none says anything, the kind of
+/// list that half of them are.
 fn kind_of_most(pages: &[ParsedPage]) -> Option<Kind> {
     let count = |kind: Kind| pages.iter().filter(|page| page.said.kind == Some(kind)).count();
-    Kind::ALL.into_iter().filter(|kind| count(*kind) > 0).rev().max_by_key(|kind| count(*kind))
+    let most = Kind::ALL.into_iter().filter(|kind| count(*kind) > 0).rev().max_by_key(|kind| count(*kind));
+    most.or_else(|| {
+        let listed: Vec<Kind> = pages.iter().filter_map(|page| list_kind_of(page.page())).collect();
+        let is_of_most =
+            |kind: &Kind| 2 * listed.iter().filter(|own| *own == kind).count() >= pages.len().max(3);
+        Kind::LISTS.into_iter().find(is_of_most)
+    })
 }
 
 impl ParsedPage {
@@ -347,7 +396,12 @@ impl ParsedPage {
             self.said = Answers::default();
             return Ok(self);
         }
-        if is_told {
+        if let Some(kind) = kind.filter(|kind| kind.is_list()) {
+            if self.said.kind.is_some() && !is_told {
+                return Err(Box::new(self.left_out(LeftOutPage::OtherType)));
+            }
+            (self.said, self.shape) = list_answers(self.page(), kind);
+        } else if is_told {
             self.said = answers(&self.document, kind);
         }
         match self.said.kind {

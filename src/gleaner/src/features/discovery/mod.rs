@@ -1,6 +1,6 @@
 //! Discovery and teaching: schemas that the box finds out from stored pages by itself, and attributes that it learns from examples.
 //!
-//! A discovery is a row that a task works off ([`task`]): [`sample`] says which pages may teach what is everybody's, [`lesson`] what
+//! A discovery is a row that a task works off ([`task`]): [`sample`] chooses pages, [`public`] says which may teach what is everybody's, [`lesson`] what
 //! they teach, and [`check`] what of it holds. With an endpoint set, [`llm`] proposes as well. [`learn`] is taught by its caller, at once, and what comes of it is the
 //! organization's own.
 
@@ -8,6 +8,7 @@ mod check;
 mod learn;
 mod lesson;
 mod llm;
+mod public;
 mod rows;
 mod sample;
 mod task;
@@ -21,6 +22,7 @@ use crate::features::extraction::{
 use crate::features::wiring::Wiring;
 use base::audit::Action;
 use base::ids::{DiscoveryId, JobId};
+use base::page::PageRequest;
 use base::terms::PageType;
 use base::web::{WebUrl, host_of};
 use base::{Code, Error, Result};
@@ -28,13 +30,14 @@ use blob::BlobStore;
 use fetch::Direct;
 use futures::future::BoxFuture;
 use llm::{LanguageModel, LlmConfig};
-use rows::{DISCOVERIES, DiscoveryStatus, DiscoveryV1, OWN_OPEN};
+pub use public::why_private;
+use rows::{DISCOVERIES, DiscoveryV1, OWN_OPEN};
 use sample::{SAMPLE_PAGES_DEFAULT, SAMPLE_PAGES_MAX};
 use server::permit::{WorkflowsRead, WorkflowsWrite};
 use server::task::{Signals, TaskSpec};
 use server::{Accepted, Body, Handler, Need, Org, Path, Route};
 use std::time::Duration;
-use store::{Event, OrgRead};
+use store::{Event, OrgRead, OrgWrite};
 use wire::{DiscoveryRequest, DiscoveryView};
 
 /// How often it is looked for discoveries that nobody has told of.
@@ -113,26 +116,34 @@ async fn discover(
             let message = format!("{OPEN_MAX} discoveries of yours have not ended.");
             return Err(Error::new(Code::RateLimited).message(message).header("retry-after", "10"));
         }
-        let row = DiscoveryV1 {
-            id: DiscoveryId::new(),
-            status: DiscoveryStatus::Pending,
-            domain: site.host.clone(),
-            page_type: asked.page_type,
-            sample_size: if jobs.is_empty() { sample_size } else { jobs.len() } as u32,
-            jobs,
-            runs: 0,
-            created_at: tx.now(),
-            started_at: None,
-            finished_at: None,
-            ended: None,
-            outcome: None,
-        };
-        tx.insert(&DISCOVERIES, &row.id, &row)?;
-        tx.audit(Event::new(Action::DiscoveryStarted).of(row.id).with("domain", site.host))?;
+        let sample_size = if jobs.is_empty() { sample_size } else { jobs.len() } as u32;
+        let row = DiscoveryV1::new(site.host, asked.page_type, jobs, sample_size, tx.now());
+        insert(tx, &row)?;
         tx.after_commit(move |_| signals.wake(task::RUN));
         Ok(row)
     });
     Ok(Accepted::new(DiscoveryView::new(made.await?)?).retry_after(RETRY_AFTER_SECS))
+}
+
+fn insert(tx: &OrgWrite<'_>, row: &DiscoveryV1) -> Result<()> {
+    tx.insert(&DISCOVERIES, &row.id, row)?;
+    tx.audit(Event::new(Action::DiscoveryStarted).of(row.id).with("domain", row.domain.as_str()))
+}
+
+/// Begins a discovery that nobody has asked for, because pages are read badly; false where one of the kind has not ended, too many
+/// have not, or the type is the organization's own.
+pub fn begin_anew(tx: &OrgWrite<'_>, domain: &str, page_type: PageType) -> Result<bool> {
+    if page_type.is_own() || tx.count_index(&OWN_OPEN, 1_u8, OPEN_MAX)? >= OPEN_MAX {
+        return Ok(false);
+    }
+    let page = PageRequest { limit: OPEN_MAX, cursor: None };
+    let is_it = |row: &DiscoveryV1| row.domain == domain && row.page_type.is_none_or(|own| own == page_type);
+    if !tx.page_by(&DISCOVERIES, &OWN_OPEN, 1_u8, &page, is_it)?.items.is_empty() {
+        return Ok(false);
+    }
+    let sample_size = SAMPLE_PAGES_DEFAULT as u32;
+    insert(tx, &DiscoveryV1::new(domain.to_owned(), Some(page_type), Vec::new(), sample_size, tx.now()))?;
+    Ok(true)
 }
 
 async fn get(org: Org<WorkflowsRead>, Path(id): Path<DiscoveryId>) -> Result<Body<DiscoveryView>> {

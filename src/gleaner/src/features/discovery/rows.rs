@@ -53,6 +53,32 @@ pub struct DiscoveryV1 {
 
 impl Record for DiscoveryV1 {}
 
+impl DiscoveryV1 {
+    /// One that nobody has begun to work off.
+    pub fn new(
+        domain: String,
+        page_type: Option<PageType>,
+        jobs: Vec<JobId>,
+        sample_size: u32,
+        created_at: Timestamp,
+    ) -> DiscoveryV1 {
+        DiscoveryV1 {
+            id: DiscoveryId::new(),
+            status: DiscoveryStatus::Pending,
+            domain,
+            page_type,
+            jobs,
+            sample_size,
+            runs: 0,
+            created_at,
+            started_at: None,
+            finished_at: None,
+            ended: None,
+            outcome: None,
+        }
+    }
+}
+
 /// Those that have not ended, oldest first.
 pub static OPEN: Index<Timestamp, DiscoveryV1> = Index::global("discoveries.open", |row, keys| {
     if row.status.is_open() {

@@ -1,28 +1,18 @@
-//! Which stored pages teach.
-//!
-//! A platform schema is everybody's, so what teaches one is what everybody can see: a page that the box has fetched as nobody.
-//! Left out are pages of site sessions and of headers of the caller's own, because label texts and classes of a private page would
-//! stand in XPaths that all can read; and pages that came by a way which the organization controls (its own proxies, a
-//! vendor's address that it has replaced), because there it could say of any site what it likes. What cannot be told any more
-//! (the job is gone) is left out as well.
+//! Which stored pages teach: those that are asked for, then the newest; for what is everybody's only those that [`super::public`] lets.
 
+use super::public::{Private, why_private};
 use super::wire::{LeftOutPage, PageUse, SampledPage};
 use crate::features::extraction::{
     RESULTS, ResultV4, Site, has_page, is_document, read_stored, results_of_site,
 };
-use crate::features::jobs::{JOBS, JobV2};
-use crate::features::providers::{PROVIDERS, PROXY, visits_itself};
-use crate::features::site_sessions::{self, JOB_SESSIONS};
 use base::Result;
 use base::ids::JobId;
 use base::limits::{DISCOVERY_PAGES_MAX, HTML_BYTES_MAX};
 use base::page::PageRequest;
-use base::web::{Domain, host_of};
 use blob::OrgBlobs;
 use bytes::Bytes;
-use fetch::Outcome;
 use std::collections::HashSet;
-use store::{OrgRead, readable};
+use store::OrgRead;
 
 /// Pages of one sample at most, and unless the request says otherwise.
 pub const SAMPLE_PAGES_MAX: usize = DISCOVERY_PAGES_MAX;
@@ -57,11 +47,11 @@ pub fn choose(tx: &OrgRead<'_>, site: &Site, jobs: &[JobId], count: usize) -> Re
     let mut choice = Choice::new(site, count);
     for job in jobs {
         if let Some(row) = tx.get(&RESULTS, job)? {
-            let reason = why_private(tx, site, &row)?;
+            let reason = why_not(tx, site, &row)?;
             choice.take(tx, row, reason)?;
         }
     }
-    choice.take_newest(tx, |row| why_private(tx, site, row))?;
+    choice.take_newest(tx, |row| why_not(tx, site, row))?;
     Ok(choice.chosen)
 }
 
@@ -158,44 +148,14 @@ impl Choice<'_> {
     }
 }
 
-/// Why a page may not teach what is everybody's; none where it may.
-fn why_private(tx: &OrgRead<'_>, site: &Site, row: &ResultV4) -> Result<Option<LeftOutPage>> {
-    let answered = host_of(&row.final_url);
-    let is_of_site = match site.host == site.domain {
-        true => Domain::parse(answered).is_ok_and(|domain| domain.as_str() == site.domain),
-        false => answered == site.host,
+/// Why a page may not teach what is everybody's, as it is told; none where it may.
+fn why_not(tx: &OrgRead<'_>, site: &Site, row: &ResultV4) -> Result<Option<LeftOutPage>> {
+    let told = |why| match why {
+        Private::OtherSite => LeftOutPage::OtherSite,
+        Private::JobGone => LeftOutPage::JobGone,
+        Private::SignedIn => LeftOutPage::SignedIn,
+        Private::OwnHeaders => LeftOutPage::OwnHeaders,
+        Private::OwnWay => LeftOutPage::OwnWay,
     };
-    if !is_of_site {
-        return Ok(Some(LeftOutPage::OtherSite));
-    }
-    let job = readable("a job", row.job, tx.get(&JOBS, &row.job))?.flatten();
-    let Some(job) = job else { return Ok(Some(LeftOutPage::JobGone)) };
-    // One that cannot be read is one that there is.
-    let session = site_sessions::named(tx, &JOB_SESSIONS, &row.job);
-    if readable("which site session a job names", row.job, session)?.is_none_or(|session| session.is_some()) {
-        return Ok(Some(LeftOutPage::SignedIn));
-    }
-    if !job.options.headers.is_empty() {
-        return Ok(Some(LeftOutPage::OwnHeaders));
-    }
-    Ok((!is_vouched_for(tx, row, &job)?).then_some(LeftOutPage::OwnWay))
-}
-
-/// Whether the page came by a way that the organization does not control: the box's own, or a vendor at the vendor's address, which
-/// was not changed since.
-fn is_vouched_for(tx: &OrgRead<'_>, row: &ResultV4, job: &JobV2) -> Result<bool> {
-    if visits_itself(&row.provider) {
-        return Ok(true);
-    }
-    if row.provider == PROXY {
-        return Ok(false);
-    }
-    let delivered = job.attempts.iter().rfind(|attempt| attempt.outcome == Outcome::Success);
-    let Some(attempt) = delivered else { return Ok(false) };
-    let Ok(id) = attempt.provider_id.parse() else { return Ok(false) };
-    let provider = readable("a provider", &attempt.provider_id, tx.get(&PROVIDERS, &id))?.flatten();
-    Ok(provider.is_some_and(|provider| {
-        let is_unchanged = provider.updated_at <= attempt.started_at;
-        provider.adapter == row.provider && provider.base_url.is_none() && is_unchanged
-    }))
+    Ok(why_private(tx, site, row)?.map(told))
 }

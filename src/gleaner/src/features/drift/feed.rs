@@ -3,6 +3,7 @@
 //! Counting costs the operation that stores a result nothing. What is counted and how far that went are one operation, so a crash
 //! neither misses nor doubles.
 
+use super::low::{self, Graded, grade};
 use super::rows::{DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
 use super::window::Seen;
 use crate::features::extraction::{
@@ -41,7 +42,7 @@ pub struct DriftFeed {
 /// What a stretch of change records tells of one organization.
 #[derive(Default)]
 struct News {
-    seen: Vec<(SchemaPair, Seen)>,
+    seen: Vec<(SchemaPair, Seen, Option<Graded>)>,
     fetched: Vec<(String, Fetched, Timestamp)>,
 }
 
@@ -80,7 +81,8 @@ impl DriftFeed {
                             Some(place) => String::clone(place),
                             None => place_of_schema(tx, &host, &row.domain, page_type)?,
                         };
-                        own.seen.push((SchemaPair::new(&place, page_type), seen));
+                        let graded = grade(tx, &row)?;
+                        own.seen.push((SchemaPair::new(&place, page_type), seen, graded));
                         places.insert((host, page_type), place);
                     }
                 }
@@ -156,11 +158,14 @@ fn failure(job: &JobV2) -> Option<Fetched> {
 
 fn count(tx: &OrgWrite<'_>, news: News) -> Result<()> {
     let mut rows: BTreeMap<(String, String), (SchemaPair, DriftV1)> = BTreeMap::new();
-    for (pair, seen) in news.seen {
+    for (pair, seen, graded) in news.seen {
         let place = (pair.domain.clone(), pair.page_type.name().to_owned());
         if !rows.contains_key(&place) {
             let Some(row) = row_of(tx, &pair)? else { continue };
-            rows.insert(place.clone(), (pair, row));
+            rows.insert(place.clone(), (pair.clone(), row));
+        }
+        if let Some(graded) = graded {
+            low::count(tx, &pair, graded)?;
         }
         if let Some((_, row)) = rows.get_mut(&place) {
             row.add(&seen, tx.moment());

@@ -1,11 +1,12 @@
 //! Drift: noticing that a site has changed, finding out what of it is broken, and mending that.
 //!
 //! [`feed`] counts how attributes are found, [`window`] compares with their past, [`task`] looks at stored pages ([`sample`]) and
-//! mends by what they say ([`lesson`]), [`outcome`] tells. Platform schemas are everybody's, what is counted is the organization's:
+//! mends by what they say ([`lesson`]), [`outcome`] tells; what was read badly for long ([`low`]) or could not be mended is discovered anew. Platform schemas are everybody's, what is counted is the organization's:
 //! nobody's numbers, states or events depend on another's pages.
 
 mod feed;
 mod lesson;
+mod low;
 mod outcome;
 mod rows;
 mod sample;
@@ -22,7 +23,7 @@ use base::page::{Page, PageRequest};
 use base::web::Domain;
 use feed::DriftFeed;
 use futures::future::BoxFuture;
-use rows::{BY_DOMAIN, DRIFT, DriftV1, FETCHES, POSITION};
+use rows::{BY_DOMAIN, DRIFT, DriftV1, FETCHES, LOW, POSITION};
 use server::permit::WorkflowsRead;
 use server::task::TaskSpec;
 use server::{Body, Handler, Need, Org, Query, Route};
@@ -37,9 +38,9 @@ const FEED_RETRY_MAX: Duration = Duration::from_secs(30);
 
 pub static FEATURE: Feature = Feature {
     name: "drift",
-    uses: &["events", "extraction", "jobs", "providers", "site_sessions", "urls"],
+    uses: &["discovery", "events", "extraction", "jobs", "urls"],
     open: Some(open),
-    tables: &[&DRIFT, &FETCHES, &POSITION],
+    tables: &[&DRIFT, &FETCHES, &LOW, &POSITION],
     routes: &[Route::get("/api/v1/extraction/drift", "listDrift", &Handler::new(list)).about(
         "How well attributes are found beside their past, and what was mended where a site has changed, by domain and page type.",
     )],

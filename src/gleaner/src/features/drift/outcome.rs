@@ -2,6 +2,7 @@
 
 use super::lesson::Found;
 use super::rows::{AttributeRepairV1, DRIFT, DriftState, DriftV1, RepairResult, RepairV1, RereadingV1};
+use crate::features::discovery::begin_anew;
 use crate::features::events::{EventKind, NewEvent};
 use crate::features::extraction::{ReadBy, SchemaPair, SchemaRefV1};
 use base::Result;
@@ -54,6 +55,8 @@ pub struct Looked {
     pub found: BTreeMap<String, Found>,
     pub change: Change,
     pub pages: usize,
+    /// Something that the platform's schema asks for is broken, and could not be mended.
+    pub is_beyond_repair: bool,
 }
 
 impl RepairV1 {
@@ -122,6 +125,9 @@ pub fn write_outcome(tx: &OrgWrite<'_>, pair: &SchemaPair, looked: Looked) -> Re
         |one: &AttributeRepairV1| matches!(one.result, RepairResult::Repaired | RepairResult::Refused);
     if last.attributes.iter().any(is_break) {
         tell(tx, &mut row, &last)?;
+    }
+    if looked.is_beyond_repair {
+        begin_anew(tx, &pair.domain, pair.page_type)?;
     }
     row.last = Some(last);
     tx.put(&DRIFT, pair, &row)

@@ -158,6 +158,17 @@ pub static BY_DOMAIN: Index<String, DriftV1> =
 pub static DRIFT: OrgTable<SchemaPair, DriftV1> =
     OrgTable::new("drift", "Drift").indexed(&[&DUE, &REREADING, &BY_DOMAIN]).uncounted();
 
+/// How many of the newest results, one behind the other, the platform's schema has read badly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LowV1 {
+    pub schema: SchemaRefV1,
+    pub pages: u32,
+}
+
+impl Record for LowV1 {}
+
+pub static LOW: OrgTable<SchemaPair, LowV1> = OrgTable::new("drift_low", "Bad readings").uncounted();
+
 base::words! {
     /// How a fetch ended.
     // Stored: variants are never reordered.

@@ -1,22 +1,17 @@
 //! Which stored pages say what became of an attribute: the newest ones that lack it, each with the last page of its URL that had it.
 //!
-//! A platform schema is everybody's, so only pages that anybody could see mend it: none that a site session or headers of the
-//! caller's own fetched, and none that came by a way which the organization controls, because there it could say of a site what it likes.
+//! A platform schema is everybody's, so only pages that came as they would have come to anybody mend it ([`why_private`]).
 
+use crate::features::discovery::why_private;
 use crate::features::extraction::{
     RESULTS, RESULTS_BY_URL, ResultV4, Site, has_page, is_document, result_place, results_of_site, url_digest,
 };
-use crate::features::jobs::{JOBS, JobV2};
-use crate::features::providers::{PROVIDERS, PROXY, visits_itself};
-use crate::features::site_sessions::{self, JOB_SESSIONS};
 use base::Result;
 use base::limits::HTML_BYTES_MAX;
 use base::page::PageRequest;
 use base::terms::PageType;
-use base::web::{Domain, host_of};
-use fetch::Outcome;
 use std::collections::HashSet;
-use store::{OrgRead, readable};
+use store::OrgRead;
 
 /// URLs whose values are known, and pages of which nothing is known.
 const VISITS_MAX: usize = 8;
@@ -101,43 +96,5 @@ fn may_serve(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<bo
     if !is_page || row.page.byte_size > HTML_BYTES_MAX as u64 || !has_page(tx, row)? {
         return Ok(false);
     }
-    Ok(!wanted.is_shared || is_everybodys(tx, wanted.site, row)?)
-}
-
-/// Whether a page is of the site, and came as it would have come to anybody.
-fn is_everybodys(tx: &OrgRead<'_>, site: &Site, row: &ResultV4) -> Result<bool> {
-    let answered = host_of(&row.final_url);
-    let is_of_site = match site.host == site.domain {
-        true => Domain::parse(answered).is_ok_and(|domain| domain.as_str() == site.domain),
-        false => answered == site.host,
-    };
-    // Of a job that is gone nobody can tell how its page came.
-    let job = readable("a job", row.job, tx.get(&JOBS, &row.job))?.flatten();
-    let Some(job) = job.filter(|job| is_of_site && job.options.headers.is_empty()) else { return Ok(false) };
-    // A session that cannot be read is one that there is.
-    let session = site_sessions::named(tx, &JOB_SESSIONS, &row.job);
-    let session = readable("which site session a job names", row.job, session)?;
-    if session.is_none_or(|session| session.is_some()) {
-        return Ok(false);
-    }
-    is_vouched_for(tx, row, &job)
-}
-
-/// Whether the page came by a way that the organization does not control: the box's own, or a vendor at the vendor's own address,
-/// which was not changed since.
-fn is_vouched_for(tx: &OrgRead<'_>, row: &ResultV4, job: &JobV2) -> Result<bool> {
-    if visits_itself(&row.provider) {
-        return Ok(true);
-    }
-    if row.provider == PROXY {
-        return Ok(false);
-    }
-    let delivered = job.attempts.iter().rfind(|attempt| attempt.outcome == Outcome::Success);
-    let Some(attempt) = delivered else { return Ok(false) };
-    let Ok(id) = attempt.provider_id.parse() else { return Ok(false) };
-    let provider = readable("a provider", &attempt.provider_id, tx.get(&PROVIDERS, &id))?.flatten();
-    Ok(provider.is_some_and(|provider| {
-        let is_unchanged = provider.updated_at <= attempt.started_at;
-        provider.adapter == row.provider && provider.base_url.is_none() && is_unchanged
-    }))
+    Ok(!wanted.is_shared || why_private(tx, wanted.site, row)?.is_none())
 }

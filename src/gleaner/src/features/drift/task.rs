@@ -174,6 +174,7 @@ async fn look_at(
         // What still gives something may give what is wrong: it is mended with the others, and told of only then.
         found.retain(|name, found| is_of_these(name) && (own.contains(name) || mended(found).is_some()));
         let mended: Vec<Attribute> = found.values().filter_map(mended).cloned().collect();
+        looked.is_beyond_repair |= is_shared && read_by.platform.is_some() && found.values().any(is_refused);
         looked.found.extend(found);
         if mended.is_empty() {
             continue;
@@ -191,6 +192,11 @@ async fn look_at(
         looked.found.insert(name.clone(), Found::Refused("no_attribute"));
     }
     Ok(Some(looked))
+}
+
+/// Whether something is broken and its last known values taught nothing that could be trusted: other values may.
+fn is_refused(found: &Found) -> bool {
+    matches!(found, Found::Refused(reason) if *reason != "unsupported")
 }
 
 fn mended(found: &Found) -> Option<&Attribute> {

@@ -1,11 +1,15 @@
 //! What results tell in the organization's log of events: that a page was read for the first time, and what has changed.
 
-use super::rows::ResultV4;
+use super::rows::{RESULTS, RESULTS_BY_URL, ResultV4, url_digest};
 use crate::features::events::{EventKind, NewEvent};
 use base::Result;
+use base::codec::Record;
+use base::digest::{Digest, sha256};
+use base::ids::{JobId, ResultId};
 use base::permission::Permission;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use store::OrgWrite;
+use store::{Order, OrgTable, OrgWrite, readable};
 
 static NEW: EventKind = EventKind::new(
     "result.new",
@@ -18,7 +22,60 @@ static CHANGED: EventKind = EventKind::new(
     "Values differ from those of the page's previous result (`jobId`, `url`, `pageType`, `changes` of `name`, `from`, `to`).",
 );
 
-pub(super) static EVENTS: &[&EventKind] = &[&NEW, &CHANGED];
+pub(super) static EXPIRED: EventKind = EventKind::new(
+    "retention.removed",
+    Permission::WorkflowsRead,
+    "What went because its time was over or there were too many of it (`results` with their pages, `pages` alone), in one round.",
+);
+
+static GONE: EventKind = EventKind::new(
+    "result.gone",
+    Permission::WorkflowsRead,
+    "A page of which there are values is not there any more: its site answered 404 or 410 (`jobId`, `url`, `pageType`, `status`); the \
+     result that it is of is the last one. Once, until the page is read again.",
+);
+
+pub(super) static EVENTS: &[&EventKind] = &[&NEW, &CHANGED, &GONE, &EXPIRED];
+
+/// Which result a page had when it was said that it is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GonePageV1 {
+    pub result: ResultId,
+}
+
+impl Record for GonePageV1 {}
+
+/// Pages that are gone, by the digest of their URL.
+pub static GONE_PAGES: OrgTable<Digest, GonePageV1> = OrgTable::new("results_gone", "Result");
+
+/// Says that a page is gone, unless that was said of its last result, or there is none.
+pub fn tell_gone(tx: &OrgWrite<'_>, job: JobId, url: &str, status: u16) -> Result<()> {
+    let digest = sha256(url.as_bytes());
+    let last = tx.scan_index(&RESULTS, &RESULTS_BY_URL, url_digest(url), Order::Descending, 1);
+    let last = readable("the last result of a page", url, last)?.and_then(|mut rows| rows.pop());
+    let Some(last) = last.filter(|row| row.values.0.as_object().is_some_and(|values| !values.is_empty()))
+    else {
+        return Ok(());
+    };
+    let told = readable("whether a page is gone", url, tx.get(&GONE_PAGES, &digest))?.flatten();
+    if told.is_some_and(|told| told.result == last.id) {
+        return Ok(());
+    }
+    tx.put_over(&GONE_PAGES, &digest, &GonePageV1 { result: last.id })?;
+    let page_type = last.page_type.map(|page_type| page_type.to_string());
+    let data = json!({ "jobId": job, "url": url, "pageType": page_type, "status": status });
+    NewEvent::of(&GONE, last.id).about(&last.domain, &last.tags).data(data).write(tx)
+}
+
+/// Forgets that a page is gone, with its last result.
+pub(super) fn forget_gone(tx: &OrgWrite<'_>, row: &ResultV4) -> Result<()> {
+    let digest = sha256(row.url.as_bytes());
+    let told = readable("whether a page is gone", &row.url, tx.get(&GONE_PAGES, &digest))?.flatten();
+    if told.is_some_and(|told| told.result == row.id) {
+        tx.delete(&GONE_PAGES, &digest)?;
+    }
+    Ok(())
+}
 
 /// Attributes that one event tells of; `more` counts those beyond.
 const CHANGES_MAX: usize = 50;

@@ -46,12 +46,15 @@ mod wire;
 pub use attributes::save_beside;
 pub use backfill::read_again_named;
 pub use body::is_document;
+pub use changes::tell_gone;
+pub use columns::table_of;
 pub use draft::ResultDraft;
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
 pub use history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
 pub use mend::{ReadBy, mend_own, read_by};
 pub use pages::adopt as adopt_pages;
+pub use pages::{PAGES, PageKey};
 pub use rows::{
     DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_ID, RESULTS_BY_URL, RedirectV1, ResultV4, SchemaPair,
     SchemaRefV1, url_digest,
@@ -63,6 +66,7 @@ pub use schemas::{
 pub use service::{DeliveredPage, Extractor, note_url, read_stored, record};
 pub use site::{Site, has_page, newest_page, newest_page_of_url, place_of_result, results_of_site};
 pub use turns::ReadingTurns;
+pub use views::{plain_rows, typed_rows};
 pub use wire::{PendingView, ResultMetadata, ResultView};
 
 use crate::features::Feature;
@@ -107,6 +111,7 @@ pub static FEATURE: Feature = Feature {
         &rows::PLATFORM_SCHEMAS,
         &rows::SCHEMA_HEADS,
         &rows::SCHEMAS_CONFIRMED,
+        &changes::GONE_PAGES,
         &schema_changes::SCHEMA_CHANGES,
         &text_rows::TEXTS,
         &text_rows::TEXT_SUMS,

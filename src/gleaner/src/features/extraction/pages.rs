@@ -23,7 +23,7 @@ use blob::{BlobHash, BlobStore};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use store::{Index, Key, OrgTable, OrgWrite, SysTable, System, readable};
+use store::{Index, Key, OrgRead, OrgTable, OrgWrite, SysTable, System, readable};
 
 /// How long a file must not have been kept again before it is removed: longer than any job is on its way to its end.
 const UNTOUCHED_MIN: Duration = Duration::from_secs(3_600);
@@ -120,6 +120,14 @@ pub(super) fn release(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
         tx.put(&UNNAMED, &key, &UnnamedV1 { since: tx.now(), stored_size })?;
     }
     Ok(true)
+}
+
+/// What the page that a job's result names takes; nothing where that cannot be read.
+pub(super) fn size_of(tx: &OrgRead<'_>, job: JobId) -> Result<u64> {
+    let naming = readable("the naming of a page", job, tx.get(&NAMINGS, &job))?.flatten();
+    let Some(key) = naming.map(|naming| PageKey(naming.page)) else { return Ok(0) };
+    let page = readable("a kept page", key, tx.get(&PAGES, &key))?.flatten();
+    Ok(page.map_or(0, |page| page.stored_size))
 }
 
 /// Where naming the pages of results from before there were namings stands.

@@ -4,15 +4,18 @@
 //! rows. A job's id tells when the job was submitted, and ids sort by time, so a walk begins at the oldest row and ends at the
 //! first one that stays.
 
+use super::changes::EXPIRED;
 use super::feed::SearchFeed;
 use super::pages;
 use super::rows::{RESULTS, RESULTS_BY_URL};
 use super::service::delete;
 use crate::features::billing::{Retention, Terms, cutoff};
+use crate::features::events::NewEvent;
 use base::clock::Moment;
 use base::ids::{JobId, OrgId, made_at};
 use base::{Error, Result};
 use blob::BlobStore;
+use serde_json::json;
 use server::task::TaskContext;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -103,19 +106,67 @@ async fn expire(context: &TaskContext, rows: &OrgStore, terms: Terms, retention:
     let now = context.moment();
     let removed = &retention.removed;
     let (mut results, mut pages, mut versions) = (Ok(()), Ok(()), Ok(()));
+    let (gone, alone) = (AtomicU64::new(0), AtomicU64::new(0));
     if let Some(before) = cutoff(now, terms.results_days) {
-        results = older(context, rows, (RESULTS.name(), before), &removed.results, delete).await;
+        results = older(context, rows, (RESULTS.name(), before), &gone, delete).await;
     }
     if let Some(before) = cutoff(now, terms.pages_days) {
         // Pages are counted when their files go.
         let table = pages::NAMINGS.name();
-        pages = older(context, rows, (table, before), &AtomicU64::new(0), release_page).await;
+        pages = older(context, rows, (table, before), &alone, release_page).await;
     }
     if terms.versions_per_url > 0 {
         let keep = usize::try_from(terms.versions_per_url).unwrap_or(usize::MAX);
-        versions = surplus(context, rows, keep, &removed.results).await;
+        versions = surplus(context, rows, keep, &gone).await;
     }
-    results.and(pages).and(versions)
+    let mut beyond = Ok(());
+    if terms.pages_mb > 0 {
+        beyond = too_many(context, rows, u64::from(terms.pages_mb) << 20, &alone).await;
+    }
+    let (gone, alone) = (gone.into_inner(), alone.into_inner());
+    removed.results.fetch_add(gone, Ordering::Relaxed);
+    let told = if gone + alone > 0 { tell(rows, gone, alone).await } else { Ok(()) };
+    results.and(pages).and(versions).and(beyond).and(told)
+}
+
+/// Says in the organization's log of events what went.
+async fn tell(rows: &OrgStore, results: u64, pages: u64) -> Result<()> {
+    let org = rows.id();
+    let data = json!({ "results": results, "pages": pages });
+    let told = rows.write_freeing(move |tx| {
+        tx.unaudited("what goes by itself");
+        NewEvent::of(&EXPIRED, org).data(data).write(tx)
+    });
+    told.await
+}
+
+/// Removes the oldest pages of an organization until what is left takes no more than this.
+async fn too_many(context: &TaskContext, rows: &OrgStore, bytes: u64, count: &AtomicU64) -> Result<()> {
+    let mut after = None::<Vec<u8>>;
+    while !context.stopping() {
+        let (jobs, last) = rows.read(|tx| {
+            let over = tx.used(pages::PAGES.name())?.bytes.saturating_sub(bytes);
+            let (mut jobs, mut last, mut sum) = (Vec::new(), None, 0);
+            // No more than must go: one that others name as well takes nothing along, and the next step goes on.
+            for key in tx.keys(pages::NAMINGS.name(), after.as_deref(), STEP_ROWS)? {
+                if sum >= over {
+                    break;
+                }
+                if let Some(job) = JobId::decode(&key) {
+                    sum += pages::size_of(tx, job)?;
+                    jobs.push(job);
+                }
+                last = Some(key);
+            }
+            Ok((jobs, last))
+        })?;
+        if last.is_none() {
+            return Ok(());
+        }
+        count.fetch_add(remove_all(rows, jobs, release_page).await?, Ordering::Relaxed);
+        after = last;
+    }
+    Ok(())
 }
 
 /// The page of a result; of a job that goes on it is needed yet.

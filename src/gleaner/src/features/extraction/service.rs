@@ -259,7 +259,9 @@ fn blob_error(error: BlobError) -> Error {
         BlobError::NoSpace { .. } => Error::unavailable("The disk is full.").caused_by(error),
         BlobError::TooLarge { .. } => Error::new(Code::PayloadTooLarge).message(error.to_string()),
         BlobError::Emptied => Error::new(Code::OrgNotFound),
-        BlobError::Failed { .. } => Error::unavailable("The page could not be stored.").caused_by(error),
+        BlobError::Failed { .. } | BlobError::Away { .. } => {
+            Error::unavailable("The page could not be stored.").caused_by(error)
+        }
         BlobError::Corrupt { .. } => Error::internal("keep a page", error),
     }
 }
@@ -272,6 +274,9 @@ pub async fn read_stored(pages: &OrgBlobs, page: &PageRefV1) -> Result<Option<By
             Ok(None)
         }
         Err(BlobError::Emptied) => Ok(None),
+        Err(BlobError::Away { why }) => {
+            Err(Error::unavailable(format!("The page lies in your organization's own storage: {why}.")))
+        }
         Err(error) => Err(Error::unavailable("The page cannot be read at the moment.").caused_by(error)),
         Ok(found) => Ok(found),
     }
@@ -451,6 +456,8 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option
 
 /// Removes a job's result, and its page unless another result names it; whether there was one. Search and SQL follow.
 pub fn delete(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
+    let row = readable("a result", job, tx.get(&RESULTS, &job))?.flatten();
+    row.map(|row| changes::forget_gone(tx, &row)).transpose()?;
     let was = tx.delete(&RESULTS, &job)?;
     if was {
         pages::release(tx, job)?;

@@ -16,7 +16,7 @@ use base::ids::JobId;
 use base::{Error, Result};
 use parking_lot::Mutex;
 use serde_json::Value;
-use sql::{Cell, ColumnKind, NewestOf, TableSpec};
+use sql::{Cell, ColumnKind, ColumnSpec, NewestOf, TableSpec};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -343,6 +343,31 @@ fn typed(row: &ResultV4, columns: &ColumnsV2) -> Vec<Cell> {
     let mut cells: Vec<_> = COMMON.iter().map(|column| column.cell(row)).collect();
     cells.extend(columns.columns.iter().map(|column| typed_cell(row, column)));
     cells
+}
+
+/// Results as they stand in the console's table of their page type, which has the columns that it has now; those that stand
+/// in no such table, or in another one, are left out.
+pub fn typed_rows(
+    tx: &OrgRead<'_>,
+    table: &str,
+    results: &[ResultV4],
+) -> Result<(Vec<ColumnSpec>, Vec<Vec<Cell>>)> {
+    let columns = tx.get(&COLUMNS, &table.to_owned())?.unwrap_or_default();
+    let stands =
+        |row: &&ResultV4| row.was_read() && row.page_type.is_some_and(|kind| table_of(kind) == table);
+    let rows = results.iter().filter(stands).map(|row| typed(row, &columns)).collect();
+    Ok((typed_table_again(table, &columns).columns.clone(), rows))
+}
+
+/// Results of any page type: the columns that all of them have, and the values as one object.
+pub fn plain_rows(results: &[ResultV4]) -> (Vec<ColumnSpec>, Vec<Vec<Cell>>) {
+    let mut columns: Vec<_> = COMMON.iter().map(|column| column.spec().clone()).collect();
+    columns.push(column("values", ColumnKind::Json, "The extracted values by attribute."));
+    let row = |row: &ResultV4| {
+        let cells = COMMON.iter().map(|column| column.cell(row));
+        cells.chain(std::iter::once(text(&row.values.0))).collect()
+    };
+    (columns, results.iter().map(row).collect())
 }
 
 /// A value stands in the column of its own kind; under another kind's column of the same attribute is NULL.

@@ -242,6 +242,12 @@ pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: JobEnd) -> R
         let (result, at) = extraction::record(tx, draft)?;
         (job.result_id, scraped_at) = (Some(result), at);
     }
+    // A benchmark looks at providers, not at the page.
+    let last = job.attempts.last().filter(|_| job.benchmark_id.is_none());
+    let status = last.filter(|attempt| attempt.outcome == Outcome::TargetError);
+    if let Some(status @ (404 | 410)) = status.and_then(|attempt| attempt.http_status) {
+        extraction::tell_gone(tx, id, &job.url, status)?;
+    }
     if let Some(used) = ended.session {
         site_sessions::note(tx, used, &job.url)?;
     }

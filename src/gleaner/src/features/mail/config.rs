@@ -28,6 +28,7 @@ pub struct MailConfig {
     pub ca_file: PathBuf,
     pub from: String,
     pub reply_to: String,
+    pub operator: String,
     pub timeout_sec: u64,
 }
 
@@ -59,6 +60,9 @@ impl MailConfig {
         mailbox("mail.from", &self.from)?;
         if !self.reply_to.is_empty() {
             mailbox("mail.reply_to", &self.reply_to)?;
+        }
+        if !self.operator.is_empty() {
+            mailbox("mail.operator", &self.operator)?;
         }
         let has_file = !self.password_file.as_os_str().is_empty();
         if has_file && !self.password.0.is_empty() {

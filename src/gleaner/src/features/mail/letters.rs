@@ -21,6 +21,8 @@ static RECHARGE_DECIDED: Template = template!("recharge_decided");
 static OUTPUT_DISABLED: Template = template!("output_disabled");
 
 static TEST: Template = template!("test");
+static DISK_LOW: Template = template!("disk_low");
+static DISK_WELL: Template = template!("disk_well");
 
 /// Characters of somebody's name in a message.
 const NAME_CHARS_MAX: usize = 80;
@@ -134,6 +136,12 @@ impl Letter<'_> {
 /// What the operator sends to see whether mail arrives.
 pub(super) fn test_letter(url: &str) -> Result<Rendered> {
     TEST.render(&[("box", url)]).map_err(|e| Error::internal("write a message", e))
+}
+
+/// What the operator is told when the disk has less room than its reserve, and when that is over.
+pub(super) fn disk_letter(is_low: bool, url: &str) -> Result<Rendered> {
+    let template = if is_low { &DISK_LOW } else { &DISK_WELL };
+    template.render(&[("box", url)]).map_err(|e| Error::internal("write a message", e))
 }
 
 /// Where a token is used. It stands behind the `#`, which browsers keep to themselves: it is in no log of a server or a

@@ -11,6 +11,7 @@
 
 mod commands;
 mod config;
+mod disk;
 mod letters;
 mod outbox;
 mod personal;
@@ -46,6 +47,8 @@ use uuid::Uuid;
 const SEND_EVERY: Duration = Duration::from_secs(1);
 /// Old rows do no harm; they only take room.
 const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
+/// How often it is looked whether the disk is otherwise than the operator was told.
+const DISK_EVERY: Duration = Duration::from_secs(2);
 /// How long a message that nobody takes is tried (data/docs/operating.md, "Mail").
 const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Rows that one operation erases.
@@ -58,8 +61,10 @@ fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
         let keyring = wiring.part::<Keyring>();
         seal_old(&wiring.system(), &keyring).await?;
-        let smtp = wiring.config.section::<MailConfig>().smtp(wiring.url)?.map(Smtp::new);
-        wiring.hang::<Mailer>(Mailer::new(smtp, keyring, wiring.url));
+        let config = wiring.config.section::<MailConfig>();
+        let smtp = config.smtp(wiring.url)?.map(Smtp::new);
+        let mailer = Mailer::new(smtp, keyring, wiring.url).telling(&config.operator);
+        wiring.hang::<Mailer>(mailer);
         Ok(())
     })
 }
@@ -96,6 +101,7 @@ pub static FEATURE: Feature = Feature {
     needs: &[Need::of::<Mailer>()],
     tasks: &[
         TaskSpec::new("mail.send", SEND_EVERY, |context| Box::pin(task::send_due(context))),
+        TaskSpec::new("mail.disk", DISK_EVERY, |context| Box::pin(disk::watch(context))),
         TaskSpec::new("mail.sweep", SWEEP_EVERY, |context| Box::pin(task::sweep(context))),
     ],
     personal: personal::KINDS,
@@ -109,12 +115,23 @@ pub struct Mailer {
     keyring: Arc<Keyring>,
     /// How people reach the box, without a slash at the end.
     public_url: String,
+    /// Who is told of the box's disk.
+    operator: Option<String>,
+    disk: disk::DiskNews,
 }
 
 impl Mailer {
     /// None: no mail server is configured.
     pub fn new(smtp: Option<Smtp>, keyring: Arc<Keyring>, public_url: &str) -> Mailer {
-        Mailer { smtp, keyring, public_url: public_url.to_owned() }
+        let disk = disk::DiskNews::default();
+        Mailer { smtp, keyring, public_url: public_url.to_owned(), operator: None, disk }
+    }
+
+    /// The same with the address of the operator; empty is none.
+    #[must_use]
+    fn telling(mut self, operator: &str) -> Mailer {
+        self.operator = Some(operator).filter(|text| !text.is_empty()).map(str::to_owned);
+        self
     }
 
     /// A message as it goes out, with its token.

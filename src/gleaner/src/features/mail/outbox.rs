@@ -8,7 +8,7 @@ use base::clock::{Now, Timestamp};
 use base::ids::MailId;
 use base::{Error, Result};
 use serde::Serialize;
-use smtp::{Fault, Outgoing};
+use smtp::{Fault, Outgoing, Rendered};
 use std::time::{Duration, UNIX_EPOCH};
 use store::{Event, Order, SysRead, SysWrite, System};
 
@@ -73,8 +73,12 @@ pub fn waiting(tx: &SysRead<'_>, state: MailState) -> Result<usize> {
 /// Sends a message to `to` now, past the queue, to see whether mail arrives; an error says why it does not. `public_url` is
 /// the box's address without a slash at the end.
 pub async fn send_test(mailer: &Mailer, now: Timestamp, to: &str) -> Result<()> {
+    send_now(mailer, now, to, test_letter(&mailer.public_url)?).await
+}
+
+/// Sends what was written past the queue, which a full disk may not take.
+pub(super) async fn send_now(mailer: &Mailer, now: Timestamp, to: &str, made: Rendered) -> Result<()> {
     let smtp = mailer.smtp.as_ref().ok_or_else(no_server)?;
-    let made = test_letter(&mailer.public_url)?;
     let since_epoch = Duration::from_millis(u64::try_from(now.millis()).unwrap_or(0));
     let message = Outgoing {
         id: MailId::new().0,

@@ -1,6 +1,5 @@
-//! One try of a delivery: a signed request through the address guard, and what came of it.
+//! One try of a delivery: a request through the address guard, and what came of it.
 
-use base::clock::Timestamp;
 use base::ids::OrgId;
 use base::web::WebUrl;
 use bytes::Bytes;
@@ -12,7 +11,6 @@ use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use outputs::retry::{TIMEOUT, Verdict, verdict};
-use outputs::webhook::{self, ID_HEADER, Key, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::time::{timeout, timeout_at};
 
@@ -23,14 +21,13 @@ const TOLD_CHARS_MAX: usize = 500;
 const ANSWER_TIME: Duration = Duration::from_secs(2);
 
 /// What is sent to whom.
-pub(super) struct Message<'m> {
+pub(super) struct Request<'r> {
     pub org: OrgId,
-    pub url: &'m WebUrl,
-    /// `webhook-id`.
-    pub id: String,
-    pub body: &'m str,
-    pub keys: &'m [Key],
-    pub at: Timestamp,
+    pub url: &'r WebUrl,
+    /// Those that the kind adds.
+    pub headers: HeaderMap,
+    /// JSON.
+    pub body: &'r str,
 }
 
 /// What came of a try.
@@ -45,12 +42,14 @@ pub(super) struct Tried {
 }
 
 /// Sends a message and waits for the answer, within the time that the specification gives endpoints.
-pub(super) async fn send(connector: &Connector, message: Message<'_>) -> Tried {
+pub(super) async fn send(connector: &Connector, mut request: Request<'_>) -> Tried {
     let (begun, deadline) = (Instant::now(), Instant::now() + TIMEOUT);
-    let answered = match headers(&message) {
-        Some(headers) => timeout_at(deadline.into(), answer(connector, &message, &headers)).await,
-        None => Ok(Err("the message has no headers that can be sent".to_owned())),
-    };
+    request.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    request.headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    if let Ok(agent) = HeaderValue::from_str(&fetch::user_agent(None)) {
+        request.headers.insert(USER_AGENT, agent);
+    }
+    let answered = timeout_at(deadline.into(), answer(connector, &request)).await;
     let (status, told, retry_after) = match answered {
         Ok(Ok((status, told, retry_after))) => (Some(status), told, retry_after),
         Ok(Err(reason)) => (None, reason, None),
@@ -59,34 +58,17 @@ pub(super) async fn send(connector: &Connector, message: Message<'_>) -> Tried {
     Tried { verdict: verdict(status), status, told: shown(&told), retry_after, duration: begun.elapsed() }
 }
 
-fn headers(message: &Message<'_>) -> Option<HeaderMap> {
-    let seconds = message.at.millis().div_euclid(1_000);
-    let signature = webhook::signature(&message.id, seconds, message.body.as_bytes(), message.keys);
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-    headers.insert(USER_AGENT, HeaderValue::from_str(&fetch::user_agent(None)).ok()?);
-    headers.insert(ID_HEADER, HeaderValue::from_str(&message.id).ok()?);
-    headers.insert(TIMESTAMP_HEADER, HeaderValue::from(seconds));
-    headers.insert(SIGNATURE_HEADER, HeaderValue::from_str(&signature).ok()?);
-    Some(headers)
-}
-
 type Answered = (u16, String, Option<Duration>);
 
-async fn answer(
-    connector: &Connector,
-    message: &Message<'_>,
-    headers: &HeaderMap,
-) -> Result<Answered, String> {
+async fn answer(connector: &Connector, request: &Request<'_>) -> Result<Answered, String> {
     let outgoing = Outgoing {
-        place: message.url,
-        path: message.url.path_and_query(),
+        place: request.url,
+        path: request.url.path_and_query(),
         method: Method::POST,
-        headers,
-        body: Bytes::copy_from_slice(message.body.as_bytes()),
+        headers: &request.headers,
+        body: Bytes::copy_from_slice(request.body.as_bytes()),
         via: None,
-        owner: Some(message.org),
+        owner: Some(request.org),
     };
     let sent = match connector.send(&outgoing).await {
         // A connection that was kept may have ended just then. The message has an id, so sending it twice does no harm.
@@ -126,7 +108,7 @@ async fn read(mut body: Incoming) -> (String, bool) {
 }
 
 /// A text of somebody else's: short, on one line, without characters that steer a terminal.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let text: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TOLD_CHARS_MAX).collect();
     text.trim().to_owned()

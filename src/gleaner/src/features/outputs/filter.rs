@@ -1,6 +1,6 @@
 //! Which events an output lets through: by what they are, and by the values of the result that they are of.
 
-use super::rows::OutputV1;
+use super::rows::OutputV2;
 use crate::features::events::{EventV1, kinds_named, sort_of};
 use crate::features::extraction::{RESULTS, RESULTS_BY_ID, ResultV4};
 use base::Result;
@@ -43,7 +43,7 @@ impl Said {
 impl Selector {
     /// What was checked when the output was saved. A kind that this release does not know is left out; a condition that it
     /// does not understand lets nothing through.
-    pub fn of(row: &OutputV1) -> Selector {
+    pub fn of(row: &OutputV2) -> Selector {
         let all = Permissions::of(Permission::ALL.iter().copied());
         let known =
             |name: &String| kinds_named("events", std::slice::from_ref(name), all).unwrap_or_default();

@@ -4,14 +4,17 @@
 //! on from its place when there is room; the others of its organization do not wait for it. Conditions are asked apart from
 //! the threads that answer, for a bounded time in each look; organizations take turns.
 
+use super::batches::{self, Row};
 use super::filter::Results;
 use super::payload::{self, Unnumbered};
 use super::rows::{
-    BY_EVENT, DELIVERIES, DeliveryState, DeliveryV1, OUTPUTS, OutputStateV1, OutputV1, STATES, TO_SEND,
+    BY_EVENT, DELIVERIES, DeliveryState, DeliveryV1, FEED_ITEMS, FEED_ITEMS_MAX, FeedItemV1, OUTPUTS,
+    OutputKind, OutputStateV1, OutputV2, STATES, TO_SEND,
 };
 use super::service::Deliverer;
 use crate::features::events::{EventV1, LogEnds, events_behind, log_ends};
-use base::clock::Timestamp;
+use base::clock::{Moment, Timestamp};
+use base::digest::sha256_of;
 use base::ids::{DeliveryId, EventId, OrgId, OutputId};
 use base::limits::{DELIVERIES_PENDING_MAX, OUTPUTS_PER_ORG_MAX};
 use base::{Code, Error, Result};
@@ -22,6 +25,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{OrgRead, OrgStore, OrgWrite, readable};
+use uuid::Uuid;
 
 /// Events of one look.
 const EVENTS_PER_LOOK: usize = 100;
@@ -39,6 +43,8 @@ struct Step {
     until: u64,
     missed: u64,
     passed: Vec<Passed>,
+    /// Of an output that takes batches.
+    rows: Vec<Row>,
 }
 
 /// An event that was let through.
@@ -54,6 +60,11 @@ struct Passed {
 pub(super) async fn follow_all(context: TaskContext) -> Result<()> {
     let deliverer = context.service::<Deliverer>();
     let mut due: Vec<OrgId> = deliverer.looked_for.lock().drain().collect();
+    for org in deliverer.batches_due(context.moment()) {
+        if !due.contains(&org) {
+            due.push(org);
+        }
+    }
     listen_to(&context, &deliverer, &due);
     for (org, bell) in deliverer.bells.lock().iter_mut() {
         if bell.has_changed().unwrap_or(false) && !due.contains(org) {
@@ -94,6 +105,9 @@ struct Looked {
     /// Whether there is more.
     is_behind: bool,
     has_outputs: bool,
+    /// Outputs with a batch that has waited long enough, and when the next one has.
+    whole: Vec<OutputId>,
+    next: Option<Moment>,
 }
 
 /// Finds every organization that has outputs, and what waits to be sent: at a start, and now and then.
@@ -114,7 +128,7 @@ pub(super) async fn find_all(context: TaskContext) -> Result<()> {
         let outputs = context.system().org(org).read(rows);
         // What cannot be read in one organization keeps no other's.
         let Some(outputs) = readable("the outputs of an organization", org, outputs)? else { continue };
-        for row in outputs.iter().filter(|row| row.is_enabled) {
+        for row in outputs.iter().filter(|row| row.is_enabled && row.target.takes_deliveries()) {
             deliverer.turns.set_due(org, row.id, moment);
         }
         deliverer.look_again(org);
@@ -122,7 +136,7 @@ pub(super) async fn find_all(context: TaskContext) -> Result<()> {
     Ok(())
 }
 
-fn rows(tx: &OrgRead<'_>) -> Result<Vec<OutputV1>> {
+fn rows(tx: &OrgRead<'_>) -> Result<Vec<OutputV2>> {
     let rows = tx.readable(&OUTPUTS, None, OUTPUTS_PER_ORG_MAX)?.rows;
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
@@ -131,25 +145,32 @@ fn rows(tx: &OrgRead<'_>) -> Result<Vec<OutputV1>> {
 async fn look(deliverer: &Arc<Deliverer>, org: &OrgStore) -> Result<bool> {
     let (parts, own) = (Arc::clone(deliverer), org.clone());
     let looked = tokio::task::spawn_blocking(move || own.read(|tx| steps(&parts, tx))).await;
-    let Looked { steps, is_behind, has_outputs } =
+    let Looked { steps, is_behind, has_outputs, whole, next } =
         looked.map_err(|e| Error::internal("follow a log of events", e))??;
     if !has_outputs {
         // Who makes one says so.
         deliverer.bells.lock().remove(&org.id());
     }
-    if steps.is_empty() {
+    deliverer.expect_batch(org.id(), next);
+    if steps.is_empty() && whole.is_empty() {
         return Ok(is_behind);
     }
-    let due: Vec<_> = steps.iter().filter(|step| !step.passed.is_empty()).map(|step| step.output).collect();
+    let has_rows = steps.iter().any(|step| !step.rows.is_empty());
+    let mut due: Vec<_> =
+        steps.iter().filter(|step| !step.passed.is_empty()).map(|step| step.output).collect();
+    due.extend(steps.iter().filter(|step| !step.rows.is_empty()).map(|step| step.output));
+    due.extend(&whole);
     let moment = org.write(move |tx| {
         steps.into_iter().try_for_each(|step| take(tx, step))?;
+        whole.into_iter().try_for_each(|output| batches::end(tx, output))?;
         Ok(tx.moment())
     });
     let moment = moment.await?;
     for output in due {
         deliverer.turns.set_due(org.id(), output, moment);
     }
-    Ok(is_behind)
+    // What waits for others is looked at again: how long it may wait is known now.
+    Ok(is_behind || has_rows)
 }
 
 /// What there is for each output.
@@ -157,10 +178,15 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
     let (ends, begun) = (log_ends(tx)?, Instant::now());
     let (mut logs, mut results) = (HashMap::new(), Results::default());
     let (mut steps, mut is_behind) = (Vec::new(), false);
+    let (mut whole, mut next) = (Vec::new(), None);
     let outputs = rows(tx)?;
     let has_outputs = !outputs.is_empty();
-    for row in outputs.into_iter().filter(|row| row.is_enabled) {
+    for row in outputs.into_iter().filter(|row| row.is_enabled && row.target.takes_deliveries()) {
         let state = readable("how far an output is", row.id, tx.get(&STATES, &row.id))?.flatten();
+        match batches::ends_at(tx, &row)? {
+            Some(at) if at <= tx.moment() => whole.push(row.id),
+            at => next = next.into_iter().chain(at).min(),
+        }
         let Some(state) = state.filter(|state| state.place != ends.last) else { continue };
         if tx.count_index(&TO_SEND, row.id, DELIVERIES_PENDING_MAX)? >= DELIVERIES_PENDING_MAX {
             continue;
@@ -181,6 +207,10 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
             }
             if selector.ask(tx, &mut results, event)?.lets_through() {
                 let result = results.of(tx, event)?;
+                if row.target.batches().is_some() {
+                    step.rows.extend(result.and_then(|result| Row::of(event, &result)));
+                    continue;
+                }
                 step.passed.push(Passed {
                     seq: event.seq,
                     id: event.id,
@@ -193,25 +223,42 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
         is_behind |= step.until < ends.last;
         steps.push(step);
     }
-    Ok(Looked { steps, is_behind, has_outputs })
+    Ok(Looked { steps, is_behind, has_outputs, whole, next })
 }
 
 /// Where an output goes on in a log with these ends.
-fn begin(row: &OutputV1, state: &OutputStateV1, ends: LogEnds) -> (Step, u64) {
+fn begin(row: &OutputV2, state: &OutputStateV1, ends: LogEnds) -> (Step, u64) {
     // A box that was restored from a backup knows less than its outputs.
     let begins = state.place.clamp(ends.trimmed, ends.last);
     let missed = begins.saturating_sub(state.place);
-    (Step { output: row.id, from: state.place, until: begins, missed, passed: Vec::new() }, begins)
+    (
+        Step {
+            output: row.id,
+            from: state.place,
+            until: begins,
+            missed,
+            passed: Vec::new(),
+            rows: Vec::new(),
+        },
+        begins,
+    )
 }
 
 /// Takes in what a look has found, unless the output has moved or is off meanwhile.
 fn take(tx: &OrgWrite<'_>, step: Step) -> Result<()> {
-    let is_on = tx.get(&OUTPUTS, &step.output)?.is_some_and(|row| row.is_enabled);
-    let Some(mut state) = tx.get(&STATES, &step.output)?.filter(|state| is_on && state.place == step.from)
-    else {
+    let Some(row) = tx.get(&OUTPUTS, &step.output)?.filter(|row| row.is_enabled) else { return Ok(()) };
+    let Some(mut state) = tx.get(&STATES, &step.output)?.filter(|state| state.place == step.from) else {
         return Ok(());
     };
+    if let Some(terms) = row.target.batches() {
+        batches::gather(tx, (row.id, terms), &mut state, step.rows, step.until)?;
+    }
+    let is_feed = row.target.kind() == OutputKind::Feed;
     for passed in step.passed {
+        if is_feed {
+            show(tx, &step.output, &mut state, passed)?;
+            continue;
+        }
         if passed.seq <= state.recover_until
             && let Some(known) = tx.lookup(&DELIVERIES, &BY_EVENT, (step.output, passed.seq))?
         {
@@ -222,7 +269,7 @@ fn take(tx: &OrgWrite<'_>, step: Step) -> Result<()> {
         }
         state.sequence += 1;
         let row = DeliveryV1 {
-            id: DeliveryId::new(),
+            id: delivery_id(step.output, passed.id),
             output: step.output,
             sequence: state.sequence,
             event_seq: passed.seq,
@@ -242,6 +289,24 @@ fn take(tx: &OrgWrite<'_>, step: Step) -> Result<()> {
     }
     (state.place, state.missed) = (step.until, state.missed + step.missed);
     tx.put(&STATES, &step.output, &state)
+}
+
+/// Puts an event into a feed, in the place of the oldest.
+fn show(tx: &OrgWrite<'_>, output: &OutputId, state: &mut OutputStateV1, passed: Passed) -> Result<()> {
+    state.sequence += 1;
+    (state.delivered, state.last_delivered_at) = (state.delivered + 1, Some(tx.now()));
+    let body = passed.message.numbered(state.sequence);
+    let item = FeedItemV1 { sequence: state.sequence, event: passed.id, at: passed.at, body };
+    tx.put(&FEED_ITEMS, &(*output, state.sequence % FEED_ITEMS_MAX), &item)
+}
+
+/// The id of the delivery of an event to an output: the same whenever it is made, so that what is recovered after the ledger
+/// has forgotten it comes under the `webhook-id` that it had. Its first half is the event's, so ids go by time.
+fn delivery_id(output: OutputId, event: EventId) -> DeliveryId {
+    let mut id = *event.0.as_bytes();
+    let own = sha256_of(&[output.0.as_bytes(), event.0.as_bytes()]);
+    id[9..].copy_from_slice(&own[..7]);
+    DeliveryId(Uuid::from_bytes(id))
 }
 
 /// A delivery that has ended is tried as a new one is, under the same id.

@@ -1,6 +1,6 @@
 //! The keys of an output: made, sealed for its row and no other place, and opened to sign.
 
-use super::rows::{KeyInfoV1, OUTPUTS, OutputV1, SignatureScheme};
+use super::rows::{KeyInfoV1, OUTPUTS, SignatureScheme, WebhookV1};
 use base::clock::Moment;
 use base::ids::{OrgId, OutputId};
 use base::{Error, Result};
@@ -39,7 +39,7 @@ pub(super) fn info(key: &Key) -> KeyInfoV1 {
     KeyInfoV1 { scheme, shown, until: None }
 }
 
-pub(super) fn seal(keyring: &Keyring, org: OrgId, id: OutputId, keys: &[Key]) -> Result<Vec<u8>> {
+pub(super) fn seal(keyring: &Keyring, (org, id): (OrgId, OutputId), keys: &[Key]) -> Result<Vec<u8>> {
     let written: Vec<_> = keys.iter().map(Key::written).collect();
     keyring
         .seal(&place(&org, &id), written.join("\n").as_bytes())
@@ -47,10 +47,10 @@ pub(super) fn seal(keyring: &Keyring, org: OrgId, id: OutputId, keys: &[Key]) ->
 }
 
 /// All keys of an output, also those that are over.
-pub(super) fn open(keyring: &Keyring, org: OrgId, row: &OutputV1) -> Result<Vec<Key>> {
+pub(super) fn open(keyring: &Keyring, (org, id): (OrgId, OutputId), row: &WebhookV1) -> Result<Vec<Key>> {
     let damaged = |why: &str| Error::internal("open the keys of an output", why.to_owned());
     let plain = keyring
-        .open(&place(&org, &row.id), &row.sealed_keys)
+        .open(&place(&org, &id), &row.sealed_keys)
         .map_err(|e| Error::internal("open the keys of an output", e))?;
     let text = std::str::from_utf8(&plain).map_err(|_| damaged("no text"))?;
     let keys: Vec<_> = text.lines().filter_map(|line| Key::of_written(line).ok()).collect();
@@ -58,8 +58,13 @@ pub(super) fn open(keyring: &Keyring, org: OrgId, row: &OutputV1) -> Result<Vec<
 }
 
 /// Those that sign at a moment.
-pub(super) fn signing(keyring: &Keyring, org: OrgId, row: &OutputV1, now: Moment) -> Result<Vec<Key>> {
-    let keys = open(keyring, org, row)?.into_iter().zip(&row.keys);
+pub(super) fn signing(
+    keyring: &Keyring,
+    of: (OrgId, OutputId),
+    row: &WebhookV1,
+    now: Moment,
+) -> Result<Vec<Key>> {
+    let keys = open(keyring, of, row)?.into_iter().zip(&row.keys);
     Ok(keys.filter(|(_, info)| info.until.is_none_or(|end| end > now)).map(|(key, _)| key).collect())
 }
 

@@ -1,10 +1,11 @@
 //! What people see and repeat of deliveries, and trying an output before it is relied upon.
 
-use super::attempt::{self, Message};
+use super::batches;
 use super::filter::{Results, Said, Selector};
 use super::follow::try_anew;
+use super::kinds::{self, Outgoing};
 use super::payload;
-use super::rows::{BY_OUTPUT, DELIVERIES, DeliveryState, DeliveryV1, OUTPUTS, OutputV1, STATES};
+use super::rows::{BY_OUTPUT, DELIVERIES, DeliveryState, DeliveryV1, OUTPUTS, OutputKind, OutputV2, STATES};
 use super::send::message_id;
 use super::service::Deliverer;
 use super::wire::{self, DeliveryView};
@@ -13,7 +14,6 @@ use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{DeliveryId, EventId, OutputId};
 use base::page::{Page, PageRequest};
-use base::web::WebUrl;
 use base::{Code, Error, Result};
 use outputs::Answer;
 use outputs::condition::TEXT_CHARS_MAX;
@@ -22,11 +22,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{IntegrationsRead, IntegrationsWrite};
 use server::{Accepted, Body, Org, OrgContext, Path, Query, apart_if};
-use store::{Event, OrgRead};
+use store::{Event, OrgRead, OrgWrite};
 use uuid::Uuid;
 
 /// Events that a dry run looks at.
 const DRY_EVENTS: u64 = 100;
+/// Batches that are looked at to find those that failed.
+const FAILED_MAX: usize = 5_000;
 /// Seconds after which who was turned away may test again.
 const RETRY_AFTER: &str = "15";
 
@@ -97,7 +99,11 @@ pub(super) async fn recover(
     Body(request): Body<RecoverRequest>,
 ) -> Result<Accepted<RecoverView>> {
     let view = org.write(move |tx| {
-        if !tx.require(&OUTPUTS, &id)?.is_enabled {
+        let output = tx.require(&OUTPUTS, &id)?;
+        if output.target.kind() == OutputKind::Feed {
+            return Err(Error::conflict("A feed delivers nothing: it shows what happens while it is on."));
+        }
+        if !output.is_enabled {
             return Err(Error::conflict("The output is switched off; switch it on first."));
         }
         if request.since > tx.now() {
@@ -107,6 +113,9 @@ pub(super) async fn recover(
         let from = place_before(tx, request.since)?;
         let is_incomplete = from == ends.trimmed && ends.trimmed > 0;
         let mut state = tx.get(&STATES, &id)?.unwrap_or_default();
+        if output.target.batches().is_some() {
+            try_failed(tx, id, request.since)?;
+        }
         let to = state.place.max(state.recover_until);
         (state.place, state.recover_until) = (from.min(state.place), to);
         tx.put(&STATES, &id, &state)?;
@@ -116,6 +125,17 @@ pub(super) async fn recover(
     let view = view.await?;
     org.service::<Deliverer>().look_again(org.id());
     Ok(Accepted::new(view))
+}
+
+/// Batches that failed are tried anew, those with something from then on. What happened while the output was off becomes batches
+/// of its own.
+fn try_failed(tx: &OrgWrite<'_>, output: OutputId, since: Timestamp) -> Result<()> {
+    let rows = tx.readable_by(&DELIVERIES, &BY_OUTPUT, output, None, None, FAILED_MAX)?.rows;
+    let failed = rows.into_iter().map(|(_, row)| row);
+    for row in failed.filter(|row| row.state == DeliveryState::Failed && row.event_at >= since) {
+        try_anew(tx, row)?;
+    }
+    Ok(())
 }
 
 /// How an output is tried.
@@ -202,6 +222,11 @@ pub(super) async fn test(
     if request.condition.is_some() {
         return Err(Error::invalid("condition", "is for a dry run"));
     }
+    if row.target.kind() == OutputKind::Feed {
+        return Err(Error::conflict(
+            "A feed sends nothing; it is read at its address. A dry run says what would be in it.",
+        ));
+    }
     let deliverer = org.service::<Deliverer>();
     let Some(_place) = deliverer.test_place(org.id()) else {
         let message = "Your organization has as many tests under way as it may.";
@@ -209,13 +234,15 @@ pub(super) async fn test(
     };
     org.write(move |tx| tx.audit(Event::new(Action::OutputTested).of(id))).await?;
     let now = org.store().clock().look();
-    let keys = deliverer.keys(org.id(), &row, now.moment)?;
-    let url = WebUrl::parse(&row.url).map_err(|e| Error::internal("read an output's URL", e))?;
     let body = payload::of_test(now.date, id.into(), &row.name).numbered(0);
     let webhook_id = message_id(DeliveryId::new());
-    let message =
-        Message { org: org.id(), url: &url, id: webhook_id.clone(), body: &body, keys: &keys, at: now.date };
-    let tried = attempt::send(deliverer.connector(), message).await;
+    let message = Outgoing { id: webhook_id.clone(), body: &body };
+    let mut tried = match row.target.batches() {
+        Some(_) => batches::test(&deliverer, org.store(), &row).await?,
+        None => kinds::send(&deliverer, (org.id(), &row), &[message], now).await?,
+    };
+    let tried =
+        tried.pop().ok_or_else(|| Error::internal("test an output", "nothing was tried".to_owned()))?;
     let sent = TestMessageView {
         is_delivered: tried.verdict == Verdict::Delivered,
         webhook_id,
@@ -226,7 +253,7 @@ pub(super) async fn test(
     Ok(Body(OutputTestView { sent: Some(sent), dry_run: None }))
 }
 
-async fn dry_run(org: &OrgContext, mut row: OutputV1, condition: Option<String>) -> Result<DryRunView> {
+async fn dry_run(org: &OrgContext, mut row: OutputV2, condition: Option<String>) -> Result<DryRunView> {
     let store = org.store().clone();
     let looked = apart_if(true, move || {
         if let Some(condition) = condition {

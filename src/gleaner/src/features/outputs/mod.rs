@@ -1,18 +1,21 @@
 //! Outputs: events leave by themselves, as signed webhooks.
 //!
-//! [`wire`]: what an output may be; [`filter`]: which events it lets through (the language of its conditions is the crate
+//! [`wire`]: what an output may be; [`kinds`]: by which ways events leave, a file each; [`filter`]: which events it lets through (the language of its conditions is the crate
 //! `outputs`); [`follow`]: how events become deliveries; [`payload`]: what is sent; [`turns`] and [`send`]: when, and what
 //! becomes of it; [`mod@attempt`]: one try through the address guard; [`mod@disable`]: what is said when an endpoint is dead;
-//! [`ledger`]: what people see and repeat of deliveries; [`sweep`]: what is over goes; [`keys`]: with what messages are signed.
+//! [`ledger`]: what people see and repeat of deliveries; [`batches`]: rows of results, in batches; [`room`]: where files go, and how many; [`sweep`]: what is over goes; [`keys`]: with what messages are signed.
 
 mod attempt;
+mod batches;
 mod config;
 mod disable;
 mod filter;
 mod follow;
 mod keys;
+mod kinds;
 mod ledger;
 mod payload;
+mod room;
 mod rows;
 mod send;
 mod service;
@@ -26,7 +29,7 @@ pub use config::OutputsConfig;
 use super::{Feature, Holding};
 use crate::config::SectionSpec;
 use crate::features::events::log_ends;
-use crate::features::wiring::Wiring;
+use crate::features::wiring::{Folder, Wiring};
 use base::audit::Action;
 use base::ids::OutputId;
 use base::limits::{DELIVERIES_PENDING_MAX, OUTPUTS_PER_ORG_MAX};
@@ -34,10 +37,11 @@ use base::page::{Page, PageRequest};
 use base::{Code, Error, Result};
 use fetch::AddressGuard;
 use futures::future::BoxFuture;
-use outputs::webhook::Key;
+use kinds::Within;
+use room::Room;
 use rows::{
-    DELIVERIES, GONE, GoneOutputV1, OUTPUTS, OutputKind, OutputStateV1, OutputV1, STATES, SignatureScheme,
-    TO_SEND,
+    DELIVERIES, FEED_ITEMS, FEED_ITEMS_MAX, GONE, GoneOutputV1, OUTPUTS, OutputKind, OutputStateV1, OutputV2,
+    STATES, TO_SEND,
 };
 use schemars::JsonSchema;
 use secrets::keyring::Keyring;
@@ -49,19 +53,20 @@ use server::{
     Body, Created, Handler, Metrics, Need, NoContent, Org, OrgContext, Path, Query, Route, Services, apart_if,
 };
 use service::Deliverer;
+use std::sync::Arc;
 use std::time::Duration;
 use store::{Event, OrgRead, OrgWrite};
-use wire::{NewOutput, OutputUpdate, OutputView, Within};
+use wire::{NewOutput, OutputUpdate, OutputView};
 
 /// How soon it is seen that a log has grown.
 const FOLLOW_EVERY: Duration = Duration::from_millis(100);
 /// How soon sending goes on where it ended.
 const SEND_EVERY: Duration = Duration::from_secs(1);
+/// Where files go, unless the operator says otherwise.
+const FOLDER: &str = "outputs";
 /// How often all outputs are looked for anew.
 const FIND_EVERY: Duration = Duration::from_secs(60);
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// How long a key that was replaced signs beside the new one.
-const OLD_KEYS_SIGN: Duration = Duration::from_secs(24 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 pub static FEATURE: Feature = Feature {
@@ -73,7 +78,7 @@ pub static FEATURE: Feature = Feature {
     status: Some(status),
     gauges: Some(gauges),
     descriptors: Some(|_| turns::SOCKETS_MAX),
-    tables: &[&OUTPUTS, &STATES, &DELIVERIES, &GONE],
+    tables: &[&OUTPUTS, &STATES, &DELIVERIES, &GONE, &FEED_ITEMS, &batches::CHUNKS, &batches::OPEN],
     routes: &[
         Route::get("/api/v1/outputs", "listOutputs", &Handler::new(list))
             .about("The organization's outputs, newest first."),
@@ -100,6 +105,9 @@ pub static FEATURE: Feature = Feature {
         Route::post("/api/v1/outputs/{id}/recover", "recoverDeliveries", &Handler::new(ledger::recover))
             .about("Delivers what happened since a time and was not delivered: it failed, or the output was off.")
             .fails(&[Code::InvalidInput, Code::NotFound, Code::Conflict]),
+        Route::get("/api/v1/feeds/{token}", "readFeed", &Handler::new(kinds::feed::read))
+            .about("A feed's newest 100 events, as RSS 2.0 or Atom. The token in the address is the credential.")
+            .fails(&[Code::NotFound]),
     ],
     tasks: &[
         TaskSpec::new("outputs.find", FIND_EVERY, |context| Box::pin(follow::find_all(context))),
@@ -108,7 +116,19 @@ pub static FEATURE: Feature = Feature {
         TaskSpec::new("outputs.sweep", SWEEP_EVERY, |context| Box::pin(sweep::sweep(context))),
     ],
     views: &[views::OUTPUT_VIEW, views::DELIVERY_VIEW],
+    folders: &[Folder { name: FOLDER, is_needed: false }],
     holdings: &[Holding {
+        name: "files of outputs",
+        remove: |context, org| {
+            Box::pin(async move {
+                let room = Arc::clone(&context.service::<Deliverer>().room);
+                let erased = tokio::task::spawn_blocking(move || room.erase(org)).await;
+                let erased = erased.map_err(|e| Error::internal("remove the files of outputs", e))?;
+                erased.map_err(|e| Error::internal("remove the files of outputs", e))?;
+                Ok(0)
+            })
+        },
+    }, Holding {
         name: "outputs that are sent to",
         remove: |context, org| {
             Box::pin(async move {
@@ -124,9 +144,15 @@ pub static FEATURE: Feature = Feature {
 /// Opens the slice's part.
 fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
+        outputs::chat::products().map_err(|reason| Error::internal("read data/outputs", reason))?;
         let config = wiring.config.section::<OutputsConfig>();
         let kept = (DAY * config.retention_days, config.deliveries_per_org);
-        let deliverer = Deliverer::new(wiring.part(), wiring.part(), wiring.url, kept);
+        let root = match config.folder.as_os_str().is_empty() {
+            true => wiring.data(FOLDER),
+            false => config.folder.clone(),
+        };
+        let room = Room::new(root, config.folder_mb_per_org << 20, wiring.config.storage.reserve_mb << 20);
+        let deliverer = Deliverer::new(wiring.part(), wiring.part(), wiring.url, kept, room);
         wiring.hang::<Deliverer>(deliverer);
         Ok(())
     })
@@ -151,7 +177,7 @@ struct OutputFilter {
 }
 
 /// How a row is shown.
-fn viewed(tx: &OrgRead<'_>, row: OutputV1) -> Result<OutputView> {
+fn viewed(tx: &OrgRead<'_>, row: OutputV2) -> Result<OutputView> {
     let state = tx.get(&STATES, &row.id)?.unwrap_or_default();
     let pending = tx.count_index(&TO_SEND, row.id, DELIVERIES_PENDING_MAX)?;
     Ok(OutputView::new(row, state, pending, tx.clock()))
@@ -162,8 +188,8 @@ async fn list(
     Query(filter): Query<OutputFilter>,
     page: PageRequest,
 ) -> Result<Body<Page<OutputView>>> {
-    let wanted = |row: &OutputV1| {
-        filter.kind.is_none_or(|kind| row.kind == kind)
+    let wanted = |row: &OutputV2| {
+        filter.kind.is_none_or(|kind| row.target.kind() == kind)
             && filter.is_enabled.is_none_or(|is_enabled| row.is_enabled == is_enabled)
     };
     let rows = org.read(|tx| {
@@ -178,39 +204,27 @@ async fn get(org: Org<IntegrationsRead>, Path(id): Path<OutputId>) -> Result<Bod
     Ok(Body(org.read(|tx| viewed(tx, tx.require(&OUTPUTS, &id)?))?))
 }
 
-/// Gives an output these keys in front of those that it has, which sign for a while beside them. What verifies them.
-fn give_keys(org: &OrgContext, row: &mut OutputV1, made: Vec<Key>) -> Result<Vec<String>> {
-    let (keyring, now) = (org.service::<Keyring>(), org.store().clock().moment());
-    let end = now.after(OLD_KEYS_SIGN);
-    let old = if row.keys.is_empty() { Vec::new() } else { keys::open(&keyring, org.id(), row)? };
-    // Of each scheme the newest alone goes on: who rotates twice in a day wants the oldest gone.
-    let going_on = old.into_iter().zip(row.keys.drain(..)).filter(|(_, info)| info.until.is_none());
-    let (mut all, mut infos): (Vec<_>, Vec<_>) =
-        made.iter().map(|key| (key.clone(), keys::info(key))).unzip();
-    for (key, mut info) in going_on {
-        info.until = Some(end);
-        all.push(key);
-        infos.push(info);
-    }
-    row.sealed_keys = keys::seal(&keyring, org.id(), row.id, &all)?;
-    row.keys = infos;
-    Ok(made.iter().filter_map(Key::verifying).collect())
+/// Checks a request apart from the threads that answer.
+async fn within<T: Send + 'static>(
+    org: &OrgContext,
+    check: impl FnOnce(&Within<'_>) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (guard, keyring) = (org.service::<AddressGuard>(), org.service::<Keyring>());
+    let deliverer = org.service::<Deliverer>();
+    let (id, permissions, now) = (org.id(), org.principal().permissions(), org.store().clock().look());
+    let checked = apart_if(true, move || {
+        let base = &deliverer.url;
+        check(&Within { org: id, guard: &guard, keyring: &keyring, base, permissions, now })
+    });
+    checked.await?
 }
 
 async fn create(
     org: Org<Verified<IntegrationsWrite>>,
     Body(new): Body<NewOutput>,
 ) -> Result<Created<OutputView>> {
-    let (guard, permissions) = (org.service::<AddressGuard>(), org.principal().permissions());
     // A condition's patterns are compiled to be checked.
-    let check = move || new.checked(&Within { guard: &guard, permissions });
-    let (mut row, schemes, given) = apart_if(true, check).await??;
-    let of_scheme = |scheme: &SignatureScheme| match (&given, scheme) {
-        (Some(given), SignatureScheme::V1) => Ok(given.clone()),
-        _ => keys::make(*scheme),
-    };
-    let made = schemes.iter().map(of_scheme).collect::<Result<Vec<_>>>()?;
-    let secrets = give_keys(&org, &mut row, made)?;
+    let (mut row, secrets) = within(&org, move |within| new.checked(within)).await?;
     let view = org.write(move |tx| {
         if tx.count(&OUTPUTS, OUTPUTS_PER_ORG_MAX)? >= OUTPUTS_PER_ORG_MAX {
             return Err(Error::conflict(format!(
@@ -222,7 +236,7 @@ async fn create(
         // What happens from now on.
         let state = OutputStateV1 { place: log_ends(tx)?.last, ..OutputStateV1::default() };
         tx.insert(&STATES, &row.id, &state)?;
-        tx.audit(Event::new(Action::OutputCreated).of(row.id).with("kind", row.kind.name()))?;
+        tx.audit(Event::new(Action::OutputCreated).of(row.id).with("kind", row.target.kind().name()))?;
         viewed(tx, row)
     });
     let view = view.await?;
@@ -235,23 +249,9 @@ async fn update(
     Path(id): Path<OutputId>,
     Body(update): Body<OutputUpdate>,
 ) -> Result<Body<OutputView>> {
-    let (guard, permissions) = (org.service::<AddressGuard>(), org.principal().permissions());
-    let check = move || update.checked(&Within { guard: &guard, permissions });
-    let update = apart_if(true, check).await??;
     let before = org.read(|tx| tx.require(&OUTPUTS, &id))?;
-    if update.is_redirecting() {
-        wire::events(before.events.clone(), permissions)?;
-    }
-    let (mut row, rotates) = (before.clone(), update.rotate_secret == Some(true));
-    update.apply(&mut row);
-    let secrets = match rotates {
-        true => {
-            let schemes = before.keys.iter().filter(|info| info.until.is_none()).map(|info| info.scheme);
-            let made = schemes.map(keys::make).collect::<Result<Vec<_>>>()?;
-            Some(give_keys(&org, &mut row, made)?)
-        }
-        false => None,
-    };
+    let old = before.clone();
+    let (mut row, secrets) = within(&org, move |within| update.applied(old, within)).await?;
     let view = org.write(move |tx| {
         if tx.require(&OUTPUTS, &id)? != before {
             return Err(Error::conflict("The output was changed meanwhile: ask for it and change it again."));
@@ -272,7 +272,7 @@ async fn update(
 }
 
 /// Stores an output's new terms. One that is switched on goes on at the log's end, and its endpoint is given another chance.
-fn store_changed(tx: &OrgWrite<'_>, before: &OutputV1, row: &mut OutputV1) -> Result<()> {
+fn store_changed(tx: &OrgWrite<'_>, before: &OutputV2, row: &mut OutputV2) -> Result<()> {
     (row.updated_at, row.revision) = (tx.now(), before.revision + 1);
     tx.put(&OUTPUTS, &row.id, row)?;
     let mut state = tx.get(&STATES, &row.id)?.unwrap_or_default();
@@ -280,7 +280,7 @@ fn store_changed(tx: &OrgWrite<'_>, before: &OutputV1, row: &mut OutputV1) -> Re
         (state.place, state.recover_until) = (log_ends(tx)?.last, 0);
         (state.failing_since, state.not_before) = (None, None);
     }
-    if row.url != before.url {
+    if row.target.is_elsewhere(&before.target) {
         (state.failing_since, state.not_before, state.last_error) = (None, None, None);
     }
     tx.put(&STATES, &row.id, &state)
@@ -291,6 +291,9 @@ async fn delete(org: Org<IntegrationsWrite>, Path(id): Path<OutputId>) -> Result
         tx.require(&OUTPUTS, &id)?;
         tx.delete(&OUTPUTS, &id)?;
         tx.delete(&STATES, &id)?;
+        for place in 0..FEED_ITEMS_MAX {
+            tx.delete(&FEED_ITEMS, &(id, place))?;
+        }
         // Its deliveries may be many; they go behind it.
         tx.put(&GONE, &id, &GoneOutputV1 { at: tx.now() })?;
         tx.audit(Event::new(Action::OutputDeleted).of(id))

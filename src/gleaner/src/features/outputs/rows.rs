@@ -1,11 +1,15 @@
 //! Outputs, how far each is, and the ledger of what they delivered, as they are stored.
 
 use base::clock::{Moment, Timestamp};
-use base::codec::Record;
+use base::codec::{CodecError, Record, decode_body};
 use base::ids::{DeliveryId, EventId, OutputId};
 use base::terms::PageType;
+use base::web::host_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sinks::files::FileFormat;
+use sinks::postgres::{SslMode, WriteMode};
+use std::time::Duration;
 use store::{Index, OrgTable};
 
 base::words! {
@@ -15,6 +19,14 @@ base::words! {
     pub enum OutputKind {
         /// A signed request to an endpoint (Standard Webhooks).
         Webhook "webhook",
+        /// Rows of results, in batches, into a table of a PostgreSQL server.
+        Postgres "postgres",
+        /// Rows of results, in batches, as files in a folder of the box.
+        Files "files",
+        /// A message to a channel of a chat.
+        Chat "chat",
+        /// A private address at which the newest events are read, as RSS or Atom.
+        Feed "feed",
     }
 }
 
@@ -52,7 +64,216 @@ pub struct KeyInfoV1 {
     pub until: Option<Moment>,
 }
 
+/// Where a webhook's messages go, and with what they are signed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WebhookV1 {
+    pub url: String,
+    /// The keys, the newest of each scheme first; sealed in the same order.
+    pub keys: Vec<KeyInfoV1>,
+    pub sealed_keys: Vec<u8>,
+}
+
+/// Which table of which PostgreSQL server rows go into.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PostgresV1 {
+    pub host: String,
+    pub port: u16,
+    pub database: String,
+    pub user: String,
+    pub sealed_password: Option<Vec<u8>>,
+    pub ssl: SslMode,
+    /// Certificates in PEM.
+    pub authorities: Option<String>,
+    pub schema: String,
+    pub table: String,
+    pub mode: WriteMode,
+    pub adds_columns: bool,
+    /// How long a row waits for others.
+    pub every_seconds: u32,
+}
+
+/// How rows become files, and in which folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FilesV1 {
+    pub format: FileFormat,
+    pub is_delta: bool,
+    /// Below the organization's folder.
+    pub path: String,
+    /// How long a row waits for others.
+    pub every_minutes: u32,
+    pub rows_max: u32,
+}
+
+/// Bytes of values of a batch that becomes files.
+const FILES_BYTES_MAX: u64 = 16 << 20;
+
+/// When rows that wait for each other leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchTerms {
+    pub rows_max: u32,
+    pub bytes_max: u64,
+    pub every: Duration,
+}
+
+/// Rows of a batch that a PostgreSQL server takes in at once, and bytes of their values.
+const POSTGRES_ROWS_MAX: u32 = 1_000;
+const POSTGRES_BYTES_MAX: u64 = 8 << 20;
+
+base::words! {
+    /// Whose messages a chat takes; a file of `data/outputs` each.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum ChatProduct: ALL {
+        /// Slack, and what takes the same messages.
+        Slack "slack",
+        Mattermost "mattermost",
+        /// Microsoft Teams (Workflows).
+        Teams "teams",
+        Discord "discord",
+    }
+}
+
+/// A channel of a chat. Who knows its address can write there, so it is kept sealed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatV1 {
+    pub product: ChatProduct,
+    pub host: String,
+    pub sealed_url: Vec<u8>,
+}
+
+/// An address at which events are read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FeedV1 {
+    /// The SHA-256 of its token.
+    pub token: [u8; 32],
+    /// The token's first characters.
+    pub shown: String,
+}
+
+/// Where an output delivers to: what is of one kind alone.
+// Stored: variants are never reordered, and each struct is frozen with the row's version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum TargetV1 {
+    Webhook(WebhookV1),
+    Postgres(PostgresV1),
+    Files(FilesV1),
+    Chat(ChatV1),
+    Feed(FeedV1),
+}
+
+impl TargetV1 {
+    pub fn kind(&self) -> OutputKind {
+        match self {
+            TargetV1::Webhook(_) => OutputKind::Webhook,
+            TargetV1::Chat(_) => OutputKind::Chat,
+            TargetV1::Feed(_) => OutputKind::Feed,
+            TargetV1::Postgres(_) => OutputKind::Postgres,
+            TargetV1::Files(_) => OutputKind::Files,
+        }
+    }
+
+    /// Whether `follow.rs` hands it each event that is let through: as a delivery, as an item of a feed, or for a batch. A kind
+    /// to which it does not goes through the log by itself, in a task of its own, from a place of its own.
+    pub fn takes_deliveries(&self) -> bool {
+        match self {
+            TargetV1::Webhook(_)
+            | TargetV1::Chat(_)
+            | TargetV1::Feed(_)
+            | TargetV1::Postgres(_)
+            | TargetV1::Files(_) => true,
+        }
+    }
+
+    /// Of a kind that takes rows of results in batches: when a batch is whole. A delivery is a batch, see `batches`.
+    pub fn batches(&self) -> Option<BatchTerms> {
+        match self {
+            TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) => None,
+            TargetV1::Postgres(target) => Some(BatchTerms {
+                rows_max: POSTGRES_ROWS_MAX,
+                bytes_max: POSTGRES_BYTES_MAX,
+                every: Duration::from_secs(target.every_seconds.into()),
+            }),
+            TargetV1::Files(target) => Some(BatchTerms {
+                rows_max: target.rows_max,
+                bytes_max: FILES_BYTES_MAX,
+                every: Duration::from_secs(60 * u64::from(target.every_minutes)),
+            }),
+        }
+    }
+
+    /// Of a kind that takes batches: whether all of them go into one table, with the columns of one.
+    pub fn is_one_table(&self) -> bool {
+        match self {
+            TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) | TargetV1::Files(_) => false,
+            TargetV1::Postgres(_) => true,
+        }
+    }
+
+    /// Its address as text, where it is one that people are shown.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            TargetV1::Webhook(target) => Some(&target.url),
+            TargetV1::Postgres(_) | TargetV1::Files(_) => None,
+            TargetV1::Chat(_) | TargetV1::Feed(_) => None,
+        }
+    }
+
+    /// The name of the place where things go.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            TargetV1::Webhook(target) => Some(host_of(&target.url)),
+            TargetV1::Postgres(target) => Some(&target.host),
+            TargetV1::Files(_) => None,
+            TargetV1::Chat(target) => Some(&target.host),
+            TargetV1::Feed(_) => None,
+        }
+    }
+
+    /// Whether things go elsewhere than to the other: what is known of that place says nothing of this one.
+    pub fn is_elsewhere(&self, other: &TargetV1) -> bool {
+        match (self, other) {
+            (TargetV1::Webhook(this), TargetV1::Webhook(other)) => this.url != other.url,
+            _ => self != other,
+        }
+    }
+}
+
 /// Where events leave by themselves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputV2 {
+    pub id: OutputId,
+    pub name: String,
+    pub target: TargetV1,
+    /// Kinds of events; `job.*` is every one of its subject.
+    pub events: Vec<String>,
+    /// All of them.
+    pub tags: Vec<String>,
+    /// The registrable domain.
+    pub domain: Option<String>,
+    /// Any of them; empty is every one, and what has none.
+    pub page_types: Vec<PageType>,
+    pub condition: Option<String>,
+    pub is_enabled: bool,
+    pub disabled_reason: Option<DisabledReason>,
+    pub disabled_at: Option<Timestamp>,
+    /// Grows with each change, so that what was made of the row is known to be old.
+    pub revision: u64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Record for OutputV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<OutputV2, CodecError> {
+        match version {
+            1 => decode_body::<OutputV1>(body).map(OutputV2::from),
+            _ => Err(CodecError(format!("output version {version} is unknown to this release"))),
+        }
+    }
+}
+
+/// As outputs were stored when all of them were webhooks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutputV1 {
     pub id: OutputId,
@@ -80,9 +301,38 @@ pub struct OutputV1 {
     pub updated_at: Timestamp,
 }
 
-impl Record for OutputV1 {}
+impl From<OutputV1> for OutputV2 {
+    fn from(old: OutputV1) -> OutputV2 {
+        let webhook = WebhookV1 { url: old.url, keys: old.keys, sealed_keys: old.sealed_keys };
+        OutputV2 {
+            id: old.id,
+            name: old.name,
+            target: TargetV1::Webhook(webhook),
+            events: old.events,
+            tags: old.tags,
+            domain: old.domain,
+            page_types: old.page_types,
+            condition: old.condition,
+            is_enabled: old.is_enabled,
+            disabled_reason: old.disabled_reason,
+            disabled_at: old.disabled_at,
+            revision: old.revision,
+            created_at: old.created_at,
+            updated_at: old.updated_at,
+        }
+    }
+}
 
-pub static OUTPUTS: OrgTable<OutputId, OutputV1> = OrgTable::new("outputs", "Output").fed();
+/// Whose feed a token is.
+pub static BY_FEED_TOKEN: Index<[u8; 32], OutputV2> =
+    Index::global_unique("outputs.by_feed_token", |row, keys| {
+        if let TargetV1::Feed(feed) = &row.target {
+            keys.add(feed.token);
+        }
+    });
+
+pub static OUTPUTS: OrgTable<OutputId, OutputV2> =
+    OrgTable::new("outputs", "Output").indexed(&[&BY_FEED_TOKEN]).fed();
 
 /// How far an output is. Apart from its terms, because it changes with every delivery.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -187,6 +437,26 @@ pub static ENDED: Index<Moment, DeliveryV1> = Index::global("deliveries.ended", 
 pub static DELIVERIES: OrgTable<DeliveryId, DeliveryV1> =
     OrgTable::new("deliveries", "Delivery").indexed(&[&BY_OUTPUT, &TO_SEND, &BY_EVENT, &ENDED]).fed();
 
+/// An event as a feed shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FeedItemV1 {
+    pub sequence: u64,
+    pub event: EventId,
+    pub at: Timestamp,
+    /// The event as a webhook would send it.
+    pub body: String,
+}
+
+impl Record for FeedItemV1 {}
+
+/// Items of a feed.
+pub const FEED_ITEMS_MAX: u64 = 100;
+
+/// The newest items of feeds, each in the place that its number has in a round of [`FEED_ITEMS_MAX`]: a new one takes the
+/// place of the oldest.
+pub static FEED_ITEMS: OrgTable<(OutputId, u64), FeedItemV1> =
+    OrgTable::new("output_feed_items", "Feed item");
+
 /// An output that was removed and whose deliveries are to go.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GoneOutputV1 {
@@ -196,3 +466,43 @@ pub struct GoneOutputV1 {
 impl Record for GoneOutputV1 {}
 
 pub static GONE: OrgTable<OutputId, GoneOutputV1> = OrgTable::new("outputs_gone", "Output").uncounted();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::codec::{decode, encode};
+
+    impl Record for OutputV1 {}
+
+    #[test]
+    fn an_output_of_the_first_release_is_a_webhook() {
+        let key = KeyInfoV1 { scheme: SignatureScheme::V1a, shown: "whpk_".into(), until: Some(Moment(7)) };
+        let old = OutputV1 {
+            id: OutputId::new(),
+            name: "shop".into(),
+            kind: OutputKind::Webhook,
+            url: "https://a.example/in".into(),
+            events: vec!["job.*".into()],
+            tags: vec!["t".into()],
+            domain: Some("a.example".into()),
+            page_types: Vec::new(),
+            condition: Some("sale".into()),
+            is_enabled: false,
+            disabled_reason: Some(DisabledReason::Failing),
+            disabled_at: Some(Timestamp(3)),
+            keys: vec![key.clone()],
+            sealed_keys: vec![1, 2, 3],
+            revision: 9,
+            created_at: Timestamp(1),
+            updated_at: Timestamp(2),
+        };
+        let read: OutputV2 = decode(&encode(&old).unwrap()).unwrap();
+        assert_eq!(read, OutputV2::from(old.clone()));
+        let webhook = WebhookV1 { url: old.url, keys: vec![key], sealed_keys: vec![1, 2, 3] };
+        assert_eq!(
+            (read.target, read.revision, read.condition),
+            (TargetV1::Webhook(webhook), 9, old.condition)
+        );
+        assert_eq!((read.is_enabled, read.updated_at), (false, Timestamp(2)));
+    }
+}

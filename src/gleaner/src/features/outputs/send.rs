@@ -2,31 +2,32 @@
 //!
 //! A try is written down when it has ended, so a box that is killed meanwhile makes it once more, under the same id.
 
-use super::attempt::{self, Message, Tried};
+use super::attempt::Tried;
+use super::batches;
 use super::disable::disable;
+use super::kinds::{self, Outgoing};
 use super::rows::{
-    AttemptV1, DELIVERIES, DeliveryState, DeliveryV1, DisabledReason, OUTPUTS, OutputStateV1, OutputV1,
+    AttemptV1, DELIVERIES, DeliveryState, DeliveryV1, DisabledReason, OUTPUTS, OutputStateV1, OutputV2,
     STATES, TO_SEND,
 };
 use super::service::Deliverer;
 use super::turns::{Lane, Turn};
 use base::clock::Moment;
-use base::ids::{DeliveryId, OrgId};
-use base::web::WebUrl;
+use base::ids::DeliveryId;
 use base::{Code, Error, Result};
 use futures::StreamExt;
-use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use outputs::retry::{self, Verdict};
-use outputs::webhook::Key;
 use secrets::random_bytes;
 use server::task::TaskContext;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{OrgRead, OrgWrite, System};
 
-/// How often it is looked what has become due.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long it is waited before the next look at what is due: at least, because what is due may have no place yet; and at
+/// most, because the box's own time may be set.
+const LOOK_MIN: Duration = Duration::from_millis(20);
+const LOOK_MAX: Duration = Duration::from_secs(1);
 /// How long tries that are under way may go on when the box drains.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 /// How long an output rests whose turn could not be taken.
@@ -46,7 +47,7 @@ pub(super) async fn send_all(context: TaskContext) -> Result<()> {
             Some(_) = turns.next() => {}
             () = deliverer.turns.news() => {}
             () = context.stopped() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = due(&deliverer, &context) => {}
         }
     }
     let ended = async { while turns.next().await.is_some() {} };
@@ -54,6 +55,17 @@ pub(super) async fn send_all(context: TaskContext) -> Result<()> {
         tracing::debug!("messages that are under way are cut off, and sent again at the next start");
     }
     Ok(())
+}
+
+/// Waits until the next output is due; for ever when none waits.
+async fn due(deliverer: &Deliverer, context: &TaskContext) {
+    match deliverer.turns.next_due() {
+        Some(due) => {
+            let left = due.since(context.moment());
+            tokio::time::sleep(left.clamp(LOOK_MIN, LOOK_MAX)).await;
+        }
+        None => std::future::pending().await,
+    }
 }
 
 /// A turn on a task of its own, which ends with this future. One that panics gives its place back all the same.
@@ -91,7 +103,7 @@ enum Work {
     Off,
     /// Nothing before this moment, or at all.
     Rest(Option<Moment>),
-    Send(Box<OutputV1>, Vec<DeliveryV1>),
+    Send(Box<OutputV2>, Vec<DeliveryV1>),
 }
 
 async fn send_some(
@@ -100,16 +112,23 @@ async fn send_some(
     turn: Turn,
 ) -> Result<(Option<Moment>, Lane)> {
     let own = system.org(turn.org);
+    if let Some(until) = deliverer.rests_until(turn.output, own.clock().moment()) {
+        return Ok((Some(until), turn.lane));
+    }
     let (output, due) = match own.read(|tx| work(tx, turn))? {
         Work::Off => return Ok((None, Lane::Slow)),
         Work::Rest(due) => return Ok((due, turn.lane)),
         Work::Send(output, due) => (output, due),
     };
-    let clock = own.clock().look();
-    let keys = deliverer.keys(turn.org, &output, clock.moment)?;
-    let url = WebUrl::parse(&output.url).map_err(|e| Error::internal("read an output's URL", e))?;
-    let sent = due.iter().map(|row| one(deliverer, (turn.org, &url, &keys), row, clock.date));
-    let tried: Vec<_> = due.iter().map(|row| row.id).zip(join_all(sent).await).collect();
+    let sent = match output.target.batches() {
+        Some(_) => batches::send(deliverer, &own, &output, &due).await?,
+        None => {
+            let outgoing: Vec<_> =
+                due.iter().map(|row| Outgoing { id: message_id(row.id), body: &row.body }).collect();
+            kinds::send(deliverer, (turn.org, &output), &outgoing, own.clock().look()).await?
+        }
+    };
+    let tried: Vec<_> = due.iter().map(|row| row.id).zip(sent).collect();
     let lane = match tried.iter().all(|(_, tried)| tried.verdict == Verdict::Delivered) {
         true => Lane::Fast,
         false => Lane::Slow,
@@ -124,18 +143,11 @@ async fn send_some(
         }
         of_org_due(&of_org, turn)
     });
-    Ok((ended.await?, lane))
-}
-
-/// The try of one delivery.
-async fn one(
-    deliverer: &Deliverer,
-    (org, url, keys): (OrgId, &WebUrl, &[Key]),
-    row: &DeliveryV1,
-    at: base::clock::Timestamp,
-) -> Tried {
-    let message = Message { org, url, id: message_id(row.id), body: &row.body, keys, at };
-    attempt::send(deliverer.connector(), message).await
+    let due = ended.await?;
+    let Some(pause) = kinds::pause(&output.target) else { return Ok((due, lane)) };
+    let now = system.clock().moment();
+    deliverer.rest(turn.output, now.after(pause), now);
+    Ok((due.map(|due| due.max(now.after(pause))), lane))
 }
 
 /// `webhook-id`: the same whenever a delivery is tried.
@@ -151,7 +163,7 @@ fn work(tx: &OrgRead<'_>, turn: Turn) -> Result<Work> {
     if let Some(not_before) = state.not_before.filter(|at| *at > tx.moment()) {
         return Ok(Work::Rest(Some(not_before)));
     }
-    let limit = turn.lane.deliveries();
+    let limit = if kinds::pause(&output.target).is_some() { 1 } else { turn.lane.deliveries() };
     let due = tx.readable_by(&DELIVERIES, &TO_SEND, turn.output, Some(tx.moment()), None, limit)?.rows;
     match due.is_empty() {
         true => Ok(Work::Rest(of_org_due(tx, turn)?)),
@@ -210,7 +222,8 @@ fn note_one(
     state: &mut OutputStateV1,
     dice: f64,
 ) -> Result<()> {
-    row.tries += 1;
+    // That a server is away says nothing of this delivery.
+    row.tries += u32::from(tried.verdict != Verdict::Away);
     row.attempts.push(AttemptV1 {
         at: tx.now(),
         duration_ms: u64::try_from(tried.duration.as_millis()).unwrap_or(u64::MAX),
@@ -232,6 +245,12 @@ fn note_one(
     }
     if tried.verdict == Verdict::Throttled {
         state.not_before = Some(tx.moment().after(retry::throttle(tried.retry_after)));
+    }
+    if tried.verdict == Verdict::Away {
+        let failing_for = state.failing_since.map_or(Duration::ZERO, |since| tx.moment().since(since));
+        // The output waits as a whole, and its batches keep their order.
+        state.not_before = Some(tx.moment().after(retry::away(failing_for)));
+        return tx.put(&DELIVERIES, &row.id, &row);
     }
     match (tried.verdict, pause) {
         (Verdict::Failed | Verdict::Throttled | Verdict::Gone, Some(pause)) => {

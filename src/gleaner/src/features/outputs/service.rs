@@ -1,14 +1,12 @@
 //! The parts of the slice that hang in the box's services.
 
 use super::filter::Selector;
-use super::keys;
-use super::rows::OutputV1;
+use super::room::Room;
+use super::rows::OutputV2;
 use super::turns::Turns;
-use base::Result;
 use base::clock::Moment;
 use base::ids::{OrgId, OutputId};
 use fetch::{Connector, Direct};
-use outputs::webhook::Key;
 use parking_lot::Mutex;
 use secrets::keyring::Keyring;
 use std::collections::{HashMap, HashSet};
@@ -29,6 +27,8 @@ pub(super) struct Deliverer {
     pub kept_for: Duration,
     pub rows_max: u64,
     pub turns: Turns,
+    /// Where files go.
+    pub room: Arc<Room>,
     /// The organizations that have outputs, each with what sounds when its log has grown.
     pub bells: Mutex<HashMap<OrgId, Bell>>,
     /// Those whose logs are to be looked at whether or not it has sounded.
@@ -36,10 +36,16 @@ pub(super) struct Deliverer {
     /// Filters as they were made of their rows, with the revision of those.
     selectors: Mutex<HashMap<OutputId, (u64, Arc<Selector>)>>,
     tests: Mutex<HashMap<OrgId, usize>>,
+    /// When the first of an organization's batches that are not whole yet has waited long enough.
+    batches: Mutex<HashMap<OrgId, Moment>>,
+    /// Outputs that rest between two turns, and until when.
+    resting: Mutex<HashMap<OutputId, Moment>>,
 }
 
 /// Filters that are remembered.
 const SELECTORS_KEPT: usize = 10_000;
+/// Outputs that rest, before those that do not any more are forgotten.
+const RESTING_KEPT: usize = 10_000;
 
 impl Deliverer {
     pub fn new(
@@ -47,6 +53,7 @@ impl Deliverer {
         keyring: Arc<Keyring>,
         url: &str,
         (kept_for, rows_max): (Duration, u64),
+        room: Room,
     ) -> Deliverer {
         Deliverer {
             direct,
@@ -55,10 +62,13 @@ impl Deliverer {
             kept_for,
             rows_max,
             turns: Turns::default(),
+            room: Arc::new(room),
             bells: Mutex::default(),
             looked_for: Mutex::default(),
             selectors: Mutex::default(),
             tests: Mutex::default(),
+            batches: Mutex::default(),
+            resting: Mutex::default(),
         }
     }
 
@@ -67,7 +77,7 @@ impl Deliverer {
     }
 
     /// The filter of an output.
-    pub fn selector(&self, row: &OutputV1) -> Arc<Selector> {
+    pub fn selector(&self, row: &OutputV2) -> Arc<Selector> {
         if let Some((revision, selector)) = self.selectors.lock().get(&row.id)
             && *revision == row.revision
         {
@@ -83,9 +93,18 @@ impl Deliverer {
         selector
     }
 
-    /// The keys that sign for an output.
-    pub fn keys(&self, org: OrgId, row: &OutputV1, now: Moment) -> Result<Vec<Key>> {
-        keys::signing(&self.keyring, org, row, now)
+    /// Lets an output rest until a moment.
+    pub fn rest(&self, output: OutputId, until: Moment, now: Moment) {
+        let mut resting = self.resting.lock();
+        if resting.len() >= RESTING_KEPT {
+            resting.retain(|_, until| *until > now);
+        }
+        resting.insert(output, until);
+    }
+
+    /// Until when an output rests.
+    pub fn rests_until(&self, output: OutputId, now: Moment) -> Option<Moment> {
+        self.resting.lock().get(&output).copied().filter(|until| *until > now)
     }
 
     /// The organization's outputs are others than they were, or are to look at the log anew.
@@ -93,11 +112,29 @@ impl Deliverer {
         self.looked_for.lock().insert(org);
     }
 
+    /// A batch of the organization has waited long enough at that moment; none waits where there is none.
+    pub fn expect_batch(&self, org: OrgId, at: Option<Moment>) {
+        let mut batches = self.batches.lock();
+        match at {
+            Some(at) => drop(batches.insert(org, at)),
+            None => drop(batches.remove(&org)),
+        }
+    }
+
+    /// The organizations with a batch that has waited long enough; each is named once.
+    pub fn batches_due(&self, now: Moment) -> Vec<OrgId> {
+        let mut batches = self.batches.lock();
+        let due: Vec<_> = batches.iter().filter(|(_, at)| **at <= now).map(|(org, _)| *org).collect();
+        batches.retain(|org, _| !due.contains(org));
+        due
+    }
+
     /// Keeps nothing of an organization any more.
     pub fn forget(&self, org: OrgId) {
         self.turns.forget(org);
         self.bells.lock().remove(&org);
         self.looked_for.lock().remove(&org);
+        self.batches.lock().remove(&org);
     }
 
     /// A place for a test of an endpoint; none when the organization has as many as it may.

@@ -1,12 +1,13 @@
 //! What is over goes: deliveries that ended long ago, those beyond an organization's number, and those of removed outputs.
 
+use super::batches;
 use super::rows::{BY_OUTPUT, DELIVERIES, DeliveryState, ENDED, GONE, OUTPUTS};
 use super::service::Deliverer;
 use base::Result;
 use base::clock::Moment;
 use base::ids::OutputId;
 use server::task::TaskContext;
-use store::{Key, OrgWrite, Seek, SysWrite};
+use store::{Key, OrgWrite, Seek, SysWrite, readable};
 
 /// Rows that one operation removes.
 const REMOVED_PER_STEP: usize = 256;
@@ -53,7 +54,11 @@ pub(super) async fn sweep(context: TaskContext) -> Result<()> {
 fn sweep_ended(tx: &SysWrite<'_>, before: Moment) -> Result<usize> {
     let step = tx.scan_global(&DELIVERIES, &ENDED, &Seek::start(), Some(before), REMOVED_PER_STEP)?;
     for entry in &step.entries {
-        tx.org(entry.org).delete(&DELIVERIES, &entry.key)?;
+        let own = tx.org(entry.org);
+        if let Some(row) = readable("a delivery", entry.key, own.get(&DELIVERIES, &entry.key))?.flatten() {
+            batches::forget(&own, &row)?;
+        }
+        own.delete(&DELIVERIES, &entry.key)?;
     }
     Ok(step.entries.len())
 }
@@ -64,7 +69,7 @@ fn remove_of(tx: &OrgWrite<'_>, id: OutputId) -> Result<bool> {
     for (key, _) in &rows {
         tx.delete(&DELIVERIES, key)?;
     }
-    let is_over = rows.len() < REMOVED_PER_STEP;
+    let is_over = rows.len() < REMOVED_PER_STEP && batches::forget_all(tx, id, REMOVED_PER_STEP)?;
     if is_over {
         tx.delete(&GONE, &id)?;
     }
@@ -76,7 +81,8 @@ fn remove_oldest(tx: &OrgWrite<'_>, most: usize) -> Result<usize> {
     let rows = tx.readable(&DELIVERIES, None, REMOVED_PER_STEP * 4)?.rows;
     let ended = rows.iter().filter(|(_, row)| row.state != DeliveryState::Pending).take(most);
     let mut removed = 0;
-    for (key, _) in ended {
+    for (key, row) in ended {
+        batches::forget(tx, row)?;
         tx.delete(&DELIVERIES, key)?;
         removed += 1;
     }

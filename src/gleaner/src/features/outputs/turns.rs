@@ -128,6 +128,13 @@ impl Turns {
         [Lane::Fast, Lane::Slow].into_iter().find_map(|lane| inner.next(lane, now))
     }
 
+    /// When the first output is due that waits for a turn.
+    pub fn next_due(&self) -> Option<Moment> {
+        let inner = self.inner.lock();
+        let first = |waiting: &BTreeSet<(Moment, OutputId)>| waiting.first().map(|(due, _)| *due);
+        inner.orgs.values().flat_map(|of_org| of_org.waiting.iter().filter_map(first)).min()
+    }
+
     /// A turn has ended; `due` is when there is more for the output, as far as its rows say.
     pub fn ended(&self, turn: Turn, due: Option<Moment>, lane: Lane) {
         let mut inner = self.inner.lock();

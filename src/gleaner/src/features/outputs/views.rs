@@ -1,12 +1,11 @@
 //! What the SQL console sees of outputs and deliveries: one row each, without keys, paths of URLs, or what was sent.
 
-use super::rows::{DELIVERIES, DeliveryV1, OUTPUTS, OutputV1};
+use super::rows::{DELIVERIES, DeliveryV1, OUTPUTS, OutputV2};
 use crate::console::{
     Column, ConsoleTable, View, ViewRows, int, optional_int, optional_text, optional_time, text, time,
 };
 use base::Result;
 use base::ids::{DeliveryId, OutputId};
-use base::web::host_of;
 use sql::{Cell, ColumnKind as Kind};
 use std::sync::LazyLock;
 use store::{Key, OrgRead};
@@ -17,15 +16,19 @@ pub(super) const OUTPUT_VIEW: View =
 pub(super) const DELIVERY_VIEW: View =
     View { source: "deliveries", tables: || vec![DELIVERY_TABLE.spec()], rows: delivery_rows };
 
-static OUTPUT_TABLE: LazyLock<ConsoleTable<OutputV1>> = LazyLock::new(|| {
-    ConsoleTable::<OutputV1>::new(
+static OUTPUT_TABLE: LazyLock<ConsoleTable<OutputV2>> = LazyLock::new(|| {
+    ConsoleTable::<OutputV2>::new(
         "outputs",
         "Where events leave by themselves.",
         [
             Column::required("id", Kind::Text, "The output's id", |row| text(row.id)),
-            Column::required("kind", Kind::Text, "webhook", |row| text(row.kind.name())),
+            Column::required("kind", Kind::Text, "webhook, chat, feed, postgres, or files", |row| {
+                text(row.target.kind().name())
+            }),
             Column::required("name", Kind::Text, "What people call it", |row| text(&row.name)),
-            Column::required("host", Kind::Text, "The host of its endpoint", |row| text(host_of(&row.url))),
+            Column::required("host", Kind::Text, "The host of its endpoint; empty without one", |row| {
+                text(row.target.host().unwrap_or_default())
+            }),
             Column::required("events", Kind::Text, "Kinds of events, with commas", |row| {
                 text(row.events.join(","))
             }),

@@ -1,8 +1,12 @@
 //! Outputs and their deliveries on the wire: what a caller asks for, checked, and what is shown.
 
+use super::batches;
+use super::kinds::files::{FilesTerms, FilesView};
+use super::kinds::postgres::{PostgresTerms, PostgresView};
+use super::kinds::{self, Terms, Within};
 use super::rows::{
-    AttemptV1, DeliveryState, DeliveryV1, DisabledReason, OutputKind, OutputStateV1, OutputV1,
-    SignatureScheme,
+    AttemptV1, ChatProduct, DeliveryState, DeliveryV1, DisabledReason, OutputKind, OutputStateV1, OutputV2,
+    SignatureScheme, TargetV1,
 };
 use super::send::message_id;
 use crate::features::events::kinds_named;
@@ -12,12 +16,10 @@ use base::limits::{NAME_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use base::name::Name;
 use base::permission::Permissions;
 use base::terms::PageType;
-use base::web::{Domain, URL_BYTES_MAX, WebUrl};
-use base::{Code, Error, Result, labels};
-use fetch::AddressGuard;
+use base::web::{Domain, URL_BYTES_MAX};
+use base::{Error, Result, labels};
 use outputs::Condition;
 use outputs::condition::TEXT_CHARS_MAX;
-use outputs::webhook::Key;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,13 +35,14 @@ const SECRET_CHARS_MAX: usize = 200;
 #[serde(rename_all = "camelCase")]
 pub(super) struct NewOutput {
     pub kind: OutputKind,
-    /// What people call it; the host of `url` unless said otherwise.
+    /// What people call it; the host of `url`, or `Feed`, unless said otherwise.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     #[serde(default)]
     name: Option<String>,
-    /// The endpoint.
+    /// A webhook's, and a chat's: the endpoint, which they must have. A chat's is never shown again.
     #[schemars(length(min = 1, max = URL_BYTES_MAX))]
-    url: String,
+    #[serde(default)]
+    url: Option<String>,
     /// Kinds of events; `job.*` is every one of its subject.
     #[schemars(length(min = 1, max = EVENTS_MAX))]
     events: Vec<String>,
@@ -61,18 +64,27 @@ pub(super) struct NewOutput {
     /// True unless said otherwise.
     #[serde(default)]
     is_enabled: Option<bool>,
-    /// How messages are signed; `v1` unless said otherwise.
+    /// A chat's: whose messages it takes. It must say so.
+    #[serde(default)]
+    product: Option<ChatProduct>,
+    /// A webhook's: how messages are signed; `v1` unless said otherwise.
     #[schemars(length(min = 1, max = 2))]
     #[serde(default)]
     signatures: Option<Vec<SignatureScheme>>,
-    /// The key of `v1`, where it is known already: `whsec_` and 24 to 64 bytes in base64. Else the box makes one.
+    /// A webhook's: the key of `v1`, where it is known already: `whsec_` and 24 to 64 bytes in base64. Else the box makes one.
     #[schemars(length(max = SECRET_CHARS_MAX))]
     #[serde(default)]
     secret: Option<String>,
+    /// Of the kind `postgres`: the server and the table.
+    #[serde(default)]
+    postgres: Option<PostgresTerms>,
+    /// Of the kind `files`: which, and in which folder.
+    #[serde(default)]
+    files: Option<FilesTerms>,
 }
 
 /// What is to be different. What is left out, or null, stays as it is.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OutputUpdate {
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
@@ -98,9 +110,19 @@ pub(super) struct OutputUpdate {
     /// One that is switched on again goes on with what happens from then on; what happened meanwhile can be recovered.
     #[serde(default)]
     is_enabled: Option<bool>,
-    /// True: new keys, which the answer has. The old ones sign beside them for another 24 hours.
+    /// A chat's.
     #[serde(default)]
-    pub rotate_secret: Option<bool>,
+    product: Option<ChatProduct>,
+    /// A webhook's, true: new keys, which the answer has. The old ones sign beside them for another 24 hours. A feed's: a
+    /// new address, and the old one leads nowhere from now on.
+    #[serde(default)]
+    rotate_secret: Option<bool>,
+    /// Of the kind `postgres`: what is to be different about the server and the table.
+    #[serde(default)]
+    postgres: Option<PostgresTerms>,
+    /// Of the kind `files`: what is to be different about them.
+    #[serde(default)]
+    files: Option<FilesTerms>,
     /// What the output is to have none of from now on.
     #[serde(default)]
     clear: Option<Vec<Clearable>>,
@@ -115,36 +137,28 @@ pub(super) enum Clearable {
     Condition,
 }
 
-/// What an output is made or changed within.
-pub(super) struct Within<'w> {
-    pub guard: &'w AddressGuard,
-    pub permissions: Permissions,
-}
-
 impl NewOutput {
-    /// The row, but for its keys and what the present says; the schemes of its keys, and the key that was given.
-    pub fn checked(self, within: &Within<'_>) -> Result<(OutputV1, Vec<SignatureScheme>, Option<Key>)> {
-        let url = endpoint(&self.url, within.guard)?;
+    /// The row, but for what the present says, and what is shown once.
+    pub fn checked(self, within: &Within<'_>) -> Result<(OutputV2, Vec<String>)> {
+        let id = OutputId::new();
+        let terms = Terms {
+            url: self.url,
+            signatures: self.signatures,
+            secret: self.secret,
+            postgres: self.postgres,
+            files: self.files,
+            product: self.product,
+            ..Terms::default()
+        };
+        let made = kinds::made(self.kind, id, terms, within)?;
         let name = match &self.name {
             Some(name) => Name::parse("name", name)?.into_string(),
-            None => url.host().chars().take(NAME_CHARS_MAX).collect(),
+            None => made.name,
         };
-        let schemes = self.signatures.unwrap_or_else(|| vec![SignatureScheme::V1]);
-        if schemes.is_empty() || schemes.len() > 2 || schemes.first() == schemes.get(1) {
-            return Err(Error::invalid("signatures", "names v1, v1a, or both"));
-        }
-        let secret = self.secret.map(|secret| {
-            let key = Key::parse_secret(&secret).map_err(|e| Error::invalid("secret", e.to_string()))?;
-            match schemes.contains(&SignatureScheme::V1) {
-                true => Ok(key),
-                false => Err(Error::invalid("secret", "is the key of v1, which is not among signatures")),
-            }
-        });
-        let row = OutputV1 {
-            id: OutputId::new(),
+        let row = OutputV2 {
+            id,
             name,
-            kind: self.kind,
-            url: url.into_string(),
+            target: made.target,
             events: events(self.events, within.permissions)?,
             tags: labels::tags("tags", self.tags.unwrap_or_default())?,
             domain: self.domain.as_deref().map(domain).transpose()?,
@@ -153,19 +167,18 @@ impl NewOutput {
             is_enabled: self.is_enabled.unwrap_or(true),
             disabled_reason: None,
             disabled_at: None,
-            keys: Vec::new(),
-            sealed_keys: Vec::new(),
             revision: 0,
             created_at: Timestamp::default(),
             updated_at: Timestamp::default(),
         };
-        Ok((row, schemes, secret.transpose()?))
+        batches::check(&row)?;
+        Ok((row, made.secrets))
     }
 }
 
 impl OutputUpdate {
-    /// The same, checked and in its normal form.
-    pub fn checked(self, within: &Within<'_>) -> Result<OutputUpdate> {
+    /// A row as it is to be, and the secrets that were made for it.
+    pub fn applied(self, mut row: OutputV2, within: &Within<'_>) -> Result<(OutputV2, Option<Vec<String>>)> {
         let clears = |field| self.clear.iter().flatten().any(|clear| *clear == field);
         for (field, name, is_given) in [
             (Clearable::Domain, "domain", self.domain.is_some()),
@@ -175,46 +188,37 @@ impl OutputUpdate {
                 return Err(Error::invalid("clear", format!("names {name}, which is given as well")));
             }
         }
-        let url = self.url.map(|url| endpoint(&url, within.guard).map(WebUrl::into_string));
-        Ok(OutputUpdate {
-            name: self.name.map(|name| Name::parse("name", &name)).transpose()?.map(Name::into_string),
-            url: url.transpose()?,
-            events: self.events.map(|given| events(given, within.permissions)).transpose()?,
-            tags: self.tags.map(|given| labels::tags("tags", given)).transpose()?,
-            domain: self.domain.as_deref().map(domain).transpose()?,
-            page_types: self.page_types.map(page_types).transpose()?,
-            condition: self.condition.map(condition).transpose()?,
-            ..self
-        })
-    }
-
-    /// Whether it would send what the output sends elsewhere: who asks must be allowed to see all of it.
-    pub fn is_redirecting(&self) -> bool {
-        self.url.is_some() || self.rotate_secret == Some(true)
-    }
-
-    /// Gives a row these terms.
-    pub fn apply(self, row: &mut OutputV1) {
-        let clears = |field| self.clear.iter().flatten().any(|clear| *clear == field);
-        if clears(Clearable::Domain) {
-            row.domain = None;
+        row.domain = row.domain.filter(|_| !clears(Clearable::Domain));
+        row.condition = row.condition.filter(|_| !clears(Clearable::Condition));
+        let terms = Terms {
+            url: self.url,
+            rotate_secret: self.rotate_secret == Some(true),
+            postgres: self.postgres,
+            files: self.files,
+            product: self.product,
+            ..Terms::default()
+        };
+        if terms.is_redirecting() {
+            events(row.events.clone(), within.permissions)?;
         }
-        if clears(Clearable::Condition) {
-            row.condition = None;
+        let secrets;
+        (row.target, secrets) = kinds::changed(&row, terms, within)?;
+        if let Some(name) = &self.name {
+            row.name = Name::parse("name", name)?.into_string();
         }
-        set(&mut row.name, self.name);
-        set(&mut row.url, self.url);
-        set(&mut row.events, self.events);
-        set(&mut row.tags, self.tags);
-        set(&mut row.page_types, self.page_types);
-        row.domain = self.domain.or(row.domain.take());
-        row.condition = self.condition.or(row.condition.take());
+        set(&mut row.events, self.events.map(|given| events(given, within.permissions)).transpose()?);
+        set(&mut row.tags, self.tags.map(|given| labels::tags("tags", given)).transpose()?);
+        set(&mut row.page_types, self.page_types.map(page_types).transpose()?);
+        row.domain = self.domain.as_deref().map(domain).transpose()?.or(row.domain);
+        row.condition = self.condition.map(condition).transpose()?.or(row.condition);
         if let Some(is_enabled) = self.is_enabled {
             if is_enabled {
                 (row.disabled_reason, row.disabled_at) = (None, None);
             }
             row.is_enabled = is_enabled;
         }
+        batches::check(&row)?;
+        Ok((row, secrets))
     }
 }
 
@@ -224,15 +228,8 @@ fn set<T>(place: &mut T, given: Option<T>) {
     }
 }
 
-fn endpoint(text: &str, guard: &AddressGuard) -> Result<WebUrl> {
-    let refuse = |reason: String| Error::new(Code::InvalidUrl).message(format!("url: {reason}"));
-    let url = WebUrl::parse(text).map_err(|e| refuse(e.to_string()))?;
-    guard.check_literal(&url).map_err(|refused| refuse(refused.to_string()))?;
-    Ok(url)
-}
-
 /// Kinds of events that who asks may be told of.
-pub(super) fn events(given: Vec<String>, permissions: Permissions) -> Result<Vec<String>> {
+fn events(given: Vec<String>, permissions: Permissions) -> Result<Vec<String>> {
     if given.is_empty() || given.len() > EVENTS_MAX {
         return Err(Error::invalid("events", format!("names 1 to {EVENTS_MAX} kinds of events")));
     }
@@ -306,7 +303,14 @@ pub(super) struct OutputView {
     id: OutputId,
     kind: OutputKind,
     name: String,
-    url: String,
+    /// A webhook's endpoint; null of other kinds.
+    url: Option<String>,
+    /// The host of a webhook's or a chat's endpoint.
+    host: Option<String>,
+    /// A chat's.
+    product: Option<ChatProduct>,
+    /// The first characters of a feed's token.
+    token_prefix: Option<String>,
     events: Vec<String>,
     tags: Vec<String>,
     domain: Option<String>,
@@ -318,9 +322,16 @@ pub(super) struct OutputView {
     disabled_reason: Option<DisabledReason>,
     disabled_at: Option<Timestamp>,
     keys: Vec<OutputKeyView>,
-    /// The keys in whole, in the answer that makes them and in no other: a `whsec_` to verify with, or a `whpk_`.
+    /// The keys in whole, in the answer that makes them and in no other: a `whsec_` to verify with, or a `whpk_`. Of a feed
+    /// its address.
     #[serde(skip_serializing_if = "Option::is_none")]
     secrets: Option<Vec<String>>,
+    /// Of the kind `postgres`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    postgres: Option<PostgresView>,
+    /// Of the kind `files`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<FilesView>,
     /// Events up to this place of the log were looked at.
     position: u64,
     /// Deliveries that wait for a try; 1,000 are counted at most.
@@ -339,14 +350,25 @@ pub(super) struct OutputView {
 }
 
 impl OutputView {
-    pub fn new(row: OutputV1, state: OutputStateV1, pending: usize, now: &Now) -> OutputView {
+    pub fn new(row: OutputV2, state: OutputStateV1, pending: usize, now: &Now) -> OutputView {
         let health = match () {
             () if !row.is_enabled => OutputHealth::Disabled,
             () if state.not_before.is_some_and(|at| at > now.moment) => OutputHealth::Throttled,
             () if state.failing_since.is_some() => OutputHealth::Failing,
             () => OutputHealth::Ok,
         };
-        let keys = row.keys.into_iter().filter(|key| key.until.is_none_or(|end| end > now.moment));
+        let (kind, url) = (row.target.kind(), row.target.url().map(str::to_owned));
+        let host = row.target.host().map(str::to_owned);
+        let (mut product, mut token_prefix, mut keys) = (None, None, Vec::new());
+        let (mut postgres, mut files) = (None, None);
+        match row.target {
+            TargetV1::Webhook(webhook) => keys = webhook.keys,
+            TargetV1::Chat(chat) => product = Some(chat.product),
+            TargetV1::Feed(feed) => token_prefix = Some(feed.shown),
+            TargetV1::Postgres(target) => postgres = Some(PostgresView::from(target)),
+            TargetV1::Files(target) => files = Some(FilesView::from(target)),
+        }
+        let keys = keys.into_iter().filter(|key| key.until.is_none_or(|end| end > now.moment));
         let key = |info: super::rows::KeyInfoV1| {
             let is_secret = info.scheme == SignatureScheme::V1;
             OutputKeyView {
@@ -358,9 +380,12 @@ impl OutputView {
         };
         OutputView {
             id: row.id,
-            kind: row.kind,
+            kind,
             name: row.name,
-            url: row.url,
+            url,
+            host,
+            product,
+            token_prefix,
             events: row.events,
             tags: row.tags,
             domain: row.domain,
@@ -372,6 +397,8 @@ impl OutputView {
             disabled_at: row.disabled_at,
             keys: keys.map(key).collect(),
             secrets: None,
+            postgres,
+            files,
             position: state.place,
             pending,
             delivered: state.delivered,

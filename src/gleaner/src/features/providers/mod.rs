@@ -17,6 +17,7 @@ mod test_limits;
 mod tests;
 mod trials;
 mod views;
+mod vouched;
 mod wire;
 
 pub use accounts::{
@@ -27,6 +28,7 @@ pub use config::{BrowserConfig, DispatchConfig, NetworkConfig, ProvidersConfig};
 pub use path::Path;
 pub use rows::{PROVIDERS, ProviderV1};
 pub use service::{seed, seed_all};
+pub use vouched::is_vouched_for;
 
 pub use fetch::NOT_ASKED;
 

@@ -6,6 +6,7 @@
 mod changes;
 mod config;
 mod cron;
+mod in_turns;
 mod policy;
 mod rows;
 mod service;
@@ -20,7 +21,8 @@ mod wire;
 
 pub use config::SchedulesConfig;
 pub use cron::CRON_BYTES_MAX;
-pub use rows::{Misfire, Overlap, RunStatus, ScheduleRunV1, ScheduleV1, Trigger};
+pub use in_turns::in_turns;
+pub use rows::{Misfire, Overlap, RunStatus, SCHEDULES, ScheduleRunV1, ScheduleV1, Trigger};
 pub use state::Scheduler;
 pub use task::{entries, next_turn, turns};
 pub use times::{Times, Unreadable, zone_name};
@@ -39,7 +41,7 @@ use base::page::{Page, PageRequest};
 use base::{Code, Error, Result};
 
 use futures::future::BoxFuture;
-use rows::{BY_SCHEDULE, PLANS, RUNS, RunStage, SCHEDULES};
+use rows::{BY_SCHEDULE, PLANS, RUNS, RunStage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -30,7 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 pub static FEATURE: Feature = Feature {
     name: "suggestions",
-    uses: &["workflows"],
+    uses: &["events", "workflows"],
+    events: &[&service::CREATED],
     tables: &[&SUGGESTIONS],
     routes: &[
         Route::get("/api/v1/optimization/suggestions", "listSuggestions", &Handler::new(list))

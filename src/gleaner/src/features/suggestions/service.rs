@@ -1,15 +1,18 @@
 //! From what was learned to a better ranking: proposing, suggesting, applying.
 
 use super::rows::{BY_WORKFLOW, EvidenceV1, OPEN, SUGGESTIONS, SuggestionStatus, SuggestionV1};
+use crate::features::events::{EventKind, NewEvent};
 use crate::features::workflows::{
     self, Current, Learned, Mode, PlanV1, ProviderDirectory, SmartV1, WORKFLOWS, WORKFLOWS_MAX,
     WorkflowStatus, WorkflowV1, plan_of, write_plan, write_version,
 };
 use base::audit::Action;
 use base::ids::{ProviderId, SuggestionId, UserId, WorkflowId};
+use base::permission::Permission;
 use base::{Error, Result};
 use dispatch::dag::Dag;
 use dispatch::rank::{Estimate, Plan};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use store::{Event, Order, OrgRead, OrgWrite, readable};
@@ -221,8 +224,16 @@ fn suggest(tx: &OrgWrite<'_>, workflow: &WorkflowV1, proposal: Proposal) -> Resu
         resolved_by: None,
     };
     tx.insert(&SUGGESTIONS, &row.id, &row)?;
+    let data = json!({ "workflowId": row.workflow_id, "expectedGain": row.expected_gain });
+    NewEvent::of(&CREATED, row.id).data(data).write(tx)?;
     Ok(Outcome::Suggested)
 }
+
+pub(super) static CREATED: EventKind = EventKind::new(
+    "suggestion.created",
+    Permission::WorkflowsRead,
+    "A better ranking is suggested for a smart workflow (`workflowId`, `expectedGain`).",
+);
 
 /// Takes the open suggestion of a workflow back, if there is one; whether there was.
 fn supersede(tx: &OrgWrite<'_>, workflow: WorkflowId) -> Result<bool> {

@@ -7,6 +7,7 @@ pub mod header;
 mod json;
 pub mod path;
 pub mod query;
+pub mod session;
 pub mod stream;
 
 pub use json::typed;
@@ -16,6 +17,7 @@ use crate::call::known_fields;
 use crate::call::request::{Call, RequestStage};
 use crate::route::body::Body;
 use crate::route::operation::Operation;
+use crate::wire::request_body::RequestBody;
 use base::limits::BODY_BYTES_AT_ONCE;
 use base::page::PageRequest;
 use base::{Code, Error, Result};
@@ -23,7 +25,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -214,11 +216,13 @@ async fn read_body(call: &mut Call) -> Result<Bytes> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let length =
-        content_length(call.headers()).map_or(limit, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let length = body.size_hint().exact().map_or(limit, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     if length > limit {
         spare_body(body, call.headers()).await;
         return Err(too_large(limit));
+    }
+    if let RequestBody::Held(bytes) = &mut body {
+        return Ok(bytes.take().unwrap_or_default());
     }
     let _waiting = call.connection().activity.wait();
     call.body_reservation = Some(call.state().body_budgets.take(call.fairness_key(), length).await?);
@@ -252,7 +256,7 @@ pub(crate) fn never_came(limit: Duration) -> Error {
 }
 
 /// Reads a body that nobody wants and throws it away.
-pub(crate) async fn spare_body(body: Incoming, headers: &HeaderMap) {
+pub(crate) async fn spare_body(body: RequestBody, headers: &HeaderMap) {
     // A caller that waits for "100 Continue" has not sent anything yet and must not be asked to.
     let is_coming = !body.is_end_stream() && !headers.contains_key(EXPECT);
     if is_coming && content_length(headers).is_none_or(|bytes| bytes <= DRAIN_BYTES_MAX as u64) {
@@ -261,7 +265,7 @@ pub(crate) async fn spare_body(body: Incoming, headers: &HeaderMap) {
 }
 
 /// The same for one that comes without being asked for.
-async fn spare_sent(mut body: Incoming) {
+async fn spare_sent(mut body: RequestBody) {
     let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(&mut body)).await;
 }
 
@@ -269,7 +273,7 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-async fn drain(body: &mut Incoming) {
+async fn drain(body: &mut RequestBody) {
     let mut left = DRAIN_BYTES_MAX;
     while let Some(Ok(frame)) = body.frame().await {
         let bytes = frame.data_ref().map_or(0, Bytes::len);

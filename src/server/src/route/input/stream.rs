@@ -7,11 +7,12 @@ use super::{DRAIN_BYTES_MAX, Input, QUIET_TIME_MAX, content_length, media_type, 
 use crate::call::request::Call;
 use crate::route::operation::Operation;
 use crate::wire::activity::Activity;
+use crate::wire::request_body::RequestBody;
 use base::{Code, Error, Result};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
 use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const PART_BYTES: usize = 64 << 10;
 
 /// A body as it comes.
 pub struct StreamBody {
-    body: Option<Incoming>,
+    body: Option<RequestBody>,
     limit: usize,
     came: usize,
     /// Whether the client sends it without being asked to, and it is not too long to be thrown away.

@@ -53,6 +53,9 @@ const STORE_EVERY: Duration = Duration::from_secs(5);
 /// How long a request waits for a feed that is catching up.
 const SETTLE_WAIT: Duration = Duration::from_secs(3);
 
+/// How often it is looked whether what was committed is in the snapshots, by who waits for it.
+const CAUGHT_UP_LOOK: Duration = Duration::from_millis(10);
+
 /// Follows the store's changes into the snapshots.
 pub struct SnapshotFeed {
     system: System,
@@ -229,6 +232,17 @@ impl SnapshotFeed {
         settled.await.map(drop).map_err(|_| catching_up())
     }
 
+    /// Waits until everything is in the snapshots that is committed now.
+    pub(super) async fn caught_up(&self, within: Duration) -> Result<()> {
+        let newest = *self.system.store().sequence().borrow();
+        let caught_up = async {
+            while self.applied() < newest {
+                tokio::time::sleep(CAUGHT_UP_LOOK).await;
+            }
+        };
+        tokio::time::timeout(within, caught_up).await.map_err(|_| catching_up())
+    }
+
     fn is_consistent(&self) -> bool {
         self.doubt.borrow().is_none()
     }
@@ -256,7 +270,10 @@ impl SnapshotFeed {
             if doubt.is_about(org) {
                 return Err(catching_up());
             }
-            self.snapshots.pin(org.0, tables).map_err(|e| Error::internal("pin a snapshot", e))?
+            self.snapshots
+                .pin(org.0, tables)
+                .map_err(|e| Error::internal("pin a snapshot", e))?
+                .at(now.millis())
         };
         let freshness_sec = self.snapshots.freshness_sec(&pin, now.millis());
         Ok((pin, freshness_sec))

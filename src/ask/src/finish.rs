@@ -1,0 +1,295 @@
+//! A fragment made whole: a plan of its own, or the plan before with what changes.
+
+use crate::dates::{Unit, Window};
+use crate::fragment::{Fragment, Ranking};
+use crate::plan::{Condition, Function, Group, Measure, Plan};
+use crate::table::{Kind, Table};
+
+/// Rows of a list where no number is said, and of the most common where none is.
+const LIST_ROWS: u64 = 100;
+const TOP_ROWS: u64 = 10;
+/// Columns of a list that are shown where it names fewer.
+const LIST_COLUMNS: usize = 3;
+const LIST_COLUMNS_MAX: usize = 8;
+
+/// A plan of a question; else why there is none.
+pub(crate) fn finish(mut said: Fragment, table: &Table, has_newest: bool) -> Result<Plan, String> {
+    if said.bare_function.is_some() {
+        return Err("I do not know of which column.".to_owned());
+    }
+    let time = said.time.or_else(|| time_column(table));
+    let (window, compared) = window_of(&said)?;
+    let mut plan = Plan {
+        table: table.name.clone(),
+        has_newest,
+        measures: std::mem::take(&mut said.measures),
+        groups: std::mem::take(&mut said.groups),
+        conditions: std::mem::take(&mut said.conditions),
+        time: None,
+        window,
+        descending: None,
+        limit: said.limit,
+    };
+    if said.when {
+        let time = time.ok_or("There are no times in it.")?;
+        let function = if said.newest == Some(false) { Function::Min } else { Function::Max };
+        plan.measures = vec![Measure { function, column: Some(table.columns[time].name.clone()) }];
+        said.newest = None;
+    }
+    bucketed(&mut plan, &said, compared, time, table)?;
+    ranked(&mut plan, &mut said, time, table);
+    measured(&mut plan, &said, table);
+    if plan.window != Window::default() {
+        let time = time.ok_or("There are no times in that table.")?;
+        plan.time = Some(table.columns[time].name.clone());
+    }
+    if let Some(descending) = said.direction {
+        plan.descending = Some(descending);
+    }
+    // Rows with equal lists are no group that anybody asks for.
+    let is_json =
+        |group: &&Group| table.columns.iter().any(|own| own.name == group.column && own.kind == Kind::Json);
+    if let Some(group) = plan.groups.iter().find(is_json).filter(|_| !plan.measures.is_empty()) {
+        return Err(format!("{} is a list in each row; I cannot group by it.", group.column));
+    }
+    Ok(plan)
+}
+
+/// The time that is meant where none is said: when a page came, or when a row was made.
+fn time_column(table: &Table) -> Option<usize> {
+    let named = ["scraped_at", "created_at", "at", "started_at"];
+    let is_required = |at: &usize| !table.columns[*at].nullable;
+    let found = named.iter().filter_map(|name| table.position(name)).find(is_required);
+    let is_time = |at: &usize| table.columns[*at].kind == Kind::Time;
+    let any = || {
+        let times = (0..table.columns.len()).filter(is_time);
+        times.clone().find(is_required).or_else(|| times.clone().next())
+    };
+    found.or_else(any)
+}
+
+/// The span that is asked about, and by what two spans are told apart.
+fn window_of(said: &Fragment) -> Result<(Window, Option<Unit>), String> {
+    let compares = "I compare two spans of the calendar, such as this week and last week.";
+    match said.windows.as_slice() {
+        [] if said.versus => Err(compares.to_owned()),
+        [] => Ok((Window::default(), None)),
+        [(window, _)] if !said.versus => Ok((*window, None)),
+        [(first, unit), (second, other)] => match (unit, other) {
+            (Some(unit), Some(other)) if unit == other => {
+                let from = first.from.min(second.from);
+                // A span that goes on has no end.
+                let to = first.to.zip(second.to).map(|(first, second)| first.max(second));
+                Ok((Window { from, to }, Some(*unit)))
+            }
+            _ if said.versus => Err(compares.to_owned()),
+            _ => Ok((Window { from: first.from.max(second.from), to: first.to.or(second.to) }, None)),
+        },
+        _ => Err(compares.to_owned()),
+    }
+}
+
+fn bucketed(
+    plan: &mut Plan,
+    said: &Fragment,
+    compared: Option<Unit>,
+    time: Option<usize>,
+    table: &Table,
+) -> Result<(), String> {
+    let Some(unit) = compared.or(said.bucket) else { return Ok(()) };
+    let time = time.ok_or("There are no times in that table.")?;
+    let group = Group { column: table.columns[time].name.clone(), bucket: Some(unit) };
+    plan.groups.insert(0, group);
+    Ok(())
+}
+
+/// The order: by a column, by how many there are, or by time.
+fn ranked(plan: &mut Plan, said: &mut Fragment, time: Option<usize>, table: &Table) {
+    if let Some(newest) = said.newest
+        && let Some(time) = time
+    {
+        said.ranking.get_or_insert(Ranking { column: time, descending: newest });
+    }
+    if let Some(which) = said.which {
+        let group = Group { column: table.columns[which].name.clone(), bucket: None };
+        let ranks = said.most.is_some()
+            || said.extreme.is_some()
+            || said.ranking.is_some()
+            || !plan.measures.is_empty();
+        if !plan.groups.contains(&group) {
+            plan.groups.insert(0, group);
+        }
+        if ranks {
+            said.top = true;
+            plan.limit.get_or_insert(if said.singular { 1 } else { TOP_ROWS });
+        }
+    }
+    if let Some(ranking) = &said.ranking {
+        let function = if ranking.descending { Function::Max } else { Function::Min };
+        let measure = Measure { function, column: Some(table.columns[ranking.column].name.clone()) };
+        if plan.measures.is_empty() {
+            plan.measures.push(measure);
+        }
+        if plan.groups.is_empty() {
+            plan.groups.extend(
+                table
+                    .label()
+                    .or_else(|| table.position("id"))
+                    .map(|at| Group { column: table.columns[at].name.clone(), bucket: None }),
+            );
+        }
+        plan.descending = Some(ranking.descending);
+        plan.limit.get_or_insert(if said.singular { 1 } else { TOP_ROWS });
+    } else if let Some(descending) = said.most.or(said.extreme) {
+        plan.descending = Some(descending);
+        plan.limit.get_or_insert(TOP_ROWS);
+    } else if said.top {
+        let is_smallest = plan.measures.first().is_some_and(|measure| measure.function == Function::Min);
+        plan.descending = Some(!is_smallest);
+    }
+}
+
+/// What is computed, where the question leaves it open.
+fn measured(plan: &mut Plan, said: &Fragment, table: &Table) {
+    if !plan.measures.is_empty() {
+        return;
+    }
+    let is_free = |at: &usize| {
+        let column = &table.columns[*at];
+        matches!(column.kind, Kind::Integer | Kind::Float)
+            && !plan.conditions.iter().any(|condition| condition.column == column.name)
+    };
+    let amount = said.mentioned.iter().copied().find(is_free);
+    let only_values = said.which.is_some() && said.most.is_none() && said.extreme.is_none();
+    if let Some(amount) = amount
+        && !said.counted
+    {
+        let column = &table.columns[amount];
+        let adds_up = column.kind == Kind::Integer && !column.name.ends_with("_ms");
+        let function = if adds_up { Function::Sum } else { Function::Avg };
+        plan.measures.push(Measure { function, column: Some(column.name.clone()) });
+    } else if said.counted || (!plan.groups.is_empty() && !only_values) {
+        plan.measures.push(Measure { function: Function::Count, column: None });
+    } else if plan.groups.is_empty() {
+        listed(plan, said, table);
+    }
+}
+
+/// The rows themselves, by the columns that tell what they are and those that were spoken of.
+fn listed(plan: &mut Plan, said: &Fragment, table: &Table) {
+    let known =
+        |names: &[&str]| -> Vec<usize> { names.iter().filter_map(|name| table.position(name)).collect() };
+    let mut columns: Vec<usize> = known(&["name", "title"]).into_iter().take(1).collect();
+    let has_url = table.position("url").is_some();
+    if columns.is_empty() && !has_url {
+        // Nothing says what a row is but its id: how many there are says more.
+        let spoken = said.mentioned.iter().copied().filter(|_| !said.has_table).collect::<Vec<_>>();
+        if spoken.is_empty() {
+            plan.measures.push(Measure { function: Function::Count, column: None });
+            return;
+        }
+        columns = spoken;
+    }
+    if !said.has_table && !said.mentioned.is_empty() && plan.conditions.is_empty() {
+        // "Which brands": the values, and not the rows.
+        columns = said.mentioned.clone();
+    } else {
+        let ids = known(&["id", "url", "status"]);
+        columns.extend(ids.into_iter().filter(|at| !said.mentioned.contains(at)));
+        for at in &said.mentioned {
+            if !columns.contains(at) {
+                columns.push(*at);
+            }
+        }
+        let more = known(&["domain", "base_url"]);
+        let missing = LIST_COLUMNS.saturating_sub(columns.len());
+        let more: Vec<usize> = more.into_iter().filter(|at| !columns.contains(at)).take(missing).collect();
+        columns.extend(more);
+    }
+    columns.truncate(LIST_COLUMNS_MAX);
+    let group = |at: usize| Group { column: table.columns[at].name.clone(), bucket: None };
+    plan.groups = columns.into_iter().map(group).collect();
+    plan.limit.get_or_insert(LIST_ROWS);
+}
+
+/// The plan before, with what this changes; none where it changes nothing.
+pub(crate) fn follow(said: Fragment, last: &Plan, table: &Table) -> Option<Plan> {
+    let mut plan = last.clone();
+    let (window, compared) = window_of(&said).ok()?;
+    for condition in said.conditions.iter().cloned() {
+        replace(&mut plan.conditions, condition);
+    }
+    if window != Window::default() {
+        let time = said.time.or_else(|| time_column(table))?;
+        plan.time = Some(table.columns[time].name.clone());
+        plan.window = window;
+    }
+    if let Some(unit) = compared.or(said.bucket) {
+        let time = plan.groups.iter().find(|group| group.bucket.is_some()).map(|group| group.column.clone());
+        let time = time.or_else(|| plan.time.clone());
+        let time = time.or_else(|| time_column(table).map(|at| table.columns[at].name.clone()))?;
+        let old = plan.groups.iter().position(|group| group.bucket.is_some());
+        let group = Group { column: time, bucket: Some(unit) };
+        match old {
+            Some(at) => plan.groups[at] = group,
+            None if said.groups.is_empty() && !plan.measures.is_empty() => plan.groups = vec![group],
+            None => plan.groups.insert(0, group),
+        }
+    }
+    regrouped(&mut plan, &said);
+    remeasured(&mut plan, &said);
+    if let Some(ranking) = &said.ranking {
+        let name = &table.columns[ranking.column].name;
+        if plan.measures.first().and_then(|measure| measure.column.as_ref()) == Some(name) {
+            plan.descending = Some(ranking.descending);
+        }
+    }
+    if let Some(limit) = said.limit {
+        plan.limit = Some(limit);
+        if said.top {
+            plan.descending.get_or_insert(true);
+        }
+    }
+    if let Some(descending) = said.direction.or(said.most) {
+        plan.descending = Some(descending);
+    }
+    (plan != *last).then_some(plan)
+}
+
+/// Other groups in place of those before, or beside them where it says "and" or "also".
+fn regrouped(plan: &mut Plan, said: &Fragment) {
+    if said.groups.is_empty() {
+        return;
+    }
+    let buckets: Vec<Group> = plan.groups.iter().filter(|group| group.bucket.is_some()).cloned().collect();
+    let is_list = plan.measures.is_empty();
+    plan.groups = if is_list { Vec::new() } else { buckets };
+    plan.groups.extend(said.groups.iter().cloned());
+    if is_list {
+        plan.limit = None;
+        plan.measures.push(Measure { function: Function::Count, column: None });
+    }
+}
+
+fn remeasured(plan: &mut Plan, said: &Fragment) {
+    if !said.measures.is_empty() {
+        plan.measures = said.measures.clone();
+    } else if let Some(function) = said.bare_function
+        && let Some(measure) = plan.measures.first_mut().filter(|measure| measure.column.is_some())
+    {
+        measure.function = function;
+    } else if said.counted {
+        plan.measures = vec![Measure { function: Function::Count, column: None }];
+        if plan.limit == Some(LIST_ROWS) && plan.groups.iter().all(|group| group.bucket.is_none()) {
+            (plan.groups, plan.limit) = (Vec::new(), None);
+        }
+    }
+}
+
+/// One condition for each column and sense.
+fn replace(conditions: &mut Vec<Condition>, new: Condition) {
+    match conditions.iter_mut().find(|known| known.column == new.column) {
+        Some(known) => *known = new,
+        None => conditions.push(new),
+    }
+}

@@ -1,0 +1,204 @@
+//! The questions of `questions/*.txt`, each with what it must become.
+
+use crate::dates::written;
+use crate::plan::Function;
+use crate::{Column, Kind, Plan, Reading, Table, examples, read};
+use serde_json::Value;
+
+/// Friday, 2026-11-20T12:00:00Z.
+const NOW: i64 = 1_795_176_000_000;
+
+/// The tables of `questions/tables.txt`, with the newest rows of those of page types.
+fn tables() -> Vec<Table> {
+    let mut tables = Vec::<Table>::new();
+    for line in include_str!("../questions/tables.txt").lines().filter(|line| !line.starts_with('#')) {
+        if let Some(column) = line.strip_prefix("  ") {
+            tables.last_mut().unwrap().columns.push(column_of(column));
+        } else if let Some((name, _)) = line.split_once(':') {
+            tables.push(Table { name: name.to_owned(), columns: Vec::new() });
+        }
+    }
+    for name in ["products", "articles", "job_postings", "readings"] {
+        let table = tables.iter().find(|table| table.name == name).unwrap().clone();
+        tables.push(Table { name: format!("latest_{name}"), ..table });
+    }
+    tables
+}
+
+fn column_of(line: &str) -> Column {
+    let (head, about) = line.split_once(": ").unwrap_or((line, ""));
+    let (name, kind) = head.split_once(' ').unwrap();
+    let (about, samples) = about.split_once(" = ").unwrap_or((about, ""));
+    let kind_of = |kind: &str| match kind.trim_end_matches('?') {
+        "text" => Kind::Text,
+        "int64" => Kind::Integer,
+        "float64" => Kind::Float,
+        "bool" => Kind::Bool,
+        "timestamp" => Kind::Time,
+        "json" => Kind::Json,
+        other => panic!("{other}"),
+    };
+    Column {
+        name: name.to_owned(),
+        kind: kind_of(kind),
+        nullable: kind.ends_with('?'),
+        description: about.to_owned(),
+        samples: samples.split(" | ").filter(|sample| !sample.is_empty()).map(str::to_owned).collect(),
+    }
+}
+
+/// The SQL in the short form of the files: as the console compiles a structured query, without quotes, casts and names.
+fn short(plan: &Plan) -> String {
+    let query = plan.structured();
+    let list = |name: &str| query[name].as_array().cloned().unwrap_or_default();
+    let column = |part: &Value| part["column"].as_str().unwrap_or("*").to_owned();
+    let mut names = Vec::new();
+    let mut select = Vec::new();
+    for part in list("dimensions") {
+        let (name, sql) = match part["bucket"].as_str() {
+            Some(bucket) => {
+                (format!("{}_{bucket}", column(&part)), format!("date_trunc('{bucket}', {})", column(&part)))
+            }
+            None => (column(&part), column(&part)),
+        };
+        names.push(name);
+        select.push(sql);
+    }
+    let groups = select.len();
+    for (part, measure) in list("measures").iter().zip(&plan.measures) {
+        let function = part["fn"].as_str().unwrap();
+        names.push(match part["column"].as_str() {
+            Some(column) => format!("{function}_{column}"),
+            None => function.to_owned(),
+        });
+        select.push(match measure.function {
+            Function::CountDistinct => format!("count(DISTINCT {})", column(part)),
+            _ => format!("{function}({})", column(part)),
+        });
+    }
+    let mut sql = format!("SELECT {} FROM {}", select.join(", "), query["table"].as_str().unwrap());
+    let conditions: Vec<String> = list("filters").iter().map(condition).collect();
+    if !conditions.is_empty() {
+        sql += &format!(" WHERE {}", conditions.join(" AND "));
+    }
+    let places: Vec<String> = (1..=groups).map(|place| place.to_string()).collect();
+    if groups > 0 {
+        sql += &format!(" GROUP BY {}", places.join(", "));
+    }
+    match list("orderBy").first() {
+        Some(by) => {
+            let place = names.iter().position(|name| by["ref"] == name.as_str()).unwrap() + 1;
+            sql += &format!(" ORDER BY {place}{}", if by["dir"] == "desc" { " DESC" } else { "" });
+        }
+        None if groups > 0 => sql += &format!(" ORDER BY {}", places.join(", ")),
+        None => {}
+    }
+    if let Some(limit) = plan.limit {
+        sql += &format!(" LIMIT {limit}");
+    }
+    sql
+}
+
+fn condition(filter: &Value) -> String {
+    let column = filter["column"].as_str().unwrap();
+    let literal = |value: &Value| match value {
+        Value::String(text) => {
+            let text = text.strip_suffix(":00.000Z").map_or(text.clone(), |time| time.replace('T', " "));
+            format!("'{text}'")
+        }
+        Value::Bool(truth) => truth.to_string().to_uppercase(),
+        Value::Number(number) => number.as_f64().unwrap().to_string(),
+        other => other.to_string(),
+    };
+    let value = &filter["value"];
+    let several = |joint: &str| value.as_array().unwrap().iter().map(literal).collect::<Vec<_>>().join(joint);
+    match filter["op"].as_str().unwrap() {
+        "in" => format!("({column} IN ({}))", several(", ")),
+        "not_in" => format!("({column} NOT IN ({}))", several(", ")),
+        "between" => format!("({column} BETWEEN {})", several(" AND ")),
+        "contains" => format!("(strpos({column}, {}) > 0)", literal(value)),
+        "starts_with" => format!("starts_with({column}, {})", literal(value)),
+        "is_null" => format!("({column} IS NULL)"),
+        "not_null" => format!("({column} IS NOT NULL)"),
+        op => {
+            let signs = [("eq", "="), ("ne", "<>"), ("gt", ">"), ("gte", ">="), ("lt", "<"), ("lte", "<=")];
+            let sign = signs.iter().find(|(name, _)| *name == op).unwrap().1;
+            format!("({column} {sign} {})", literal(value))
+        }
+    }
+}
+
+/// What a question comes to, in the words of the files.
+fn told(question: &str, tables: &[Table], last: Option<&Plan>) -> (String, Option<Plan>) {
+    match read(question, tables, NOW, last) {
+        Reading::Understood(plan) => (short(&plan), Some(*plan)),
+        Reading::Unsure(plans) => {
+            (format!("asked back: {}", plans.iter().map(short).collect::<Vec<_>>().join(" | ")), None)
+        }
+        Reading::Unread(why) => (format!("declined: {why}"), None),
+    }
+}
+
+/// Every question of a file with the line below it; one that begins with ">" follows the one before. With UPDATE_GOLDEN the
+/// lines are written anew, for whoever added questions and then looks at each.
+fn check(name: &str, least: usize) {
+    let tables = tables();
+    let path = format!("{}/questions/{name}", env!("CARGO_MANIFEST_DIR"));
+    let file = std::fs::read_to_string(&path).unwrap();
+    let (mut wrong, mut count, mut last) = (Vec::new(), 0, None);
+    let (head, lines): (Vec<&str>, Vec<&str>) =
+        file.lines().partition(|line| line.starts_with('#') || line.is_empty());
+    let mut anew = head.join("\n").trim_end().to_owned() + "\n\n";
+    let mut lines = lines.into_iter().peekable();
+    while let Some(question) = lines.next() {
+        let expected = lines.next_if(|line| line.starts_with("  ")).unwrap_or_default().trim();
+        let follows = question.strip_prefix("> ");
+        let (came, plan) = told(follows.unwrap_or(question), &tables, follows.and(last.as_ref()));
+        if came != expected {
+            wrong.push(format!("{question}\n  wanted {expected}\n  came   {came}"));
+        }
+        anew += &format!("{question}\n  {came}\n");
+        last = plan.or(last);
+        count += 1;
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() && name != FIRST {
+        std::fs::write(&path, anew).unwrap();
+        return;
+    }
+    assert!(wrong.is_empty(), "{} of {count} questions:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count >= least, "{count} questions");
+}
+
+/// What was written before there was a grammar, and is never written anew.
+const FIRST: &str = "first.txt";
+
+#[test]
+fn questions_written_before_the_grammar_become_their_sql() {
+    check(FIRST, 100);
+}
+
+#[test]
+fn questions_with_typos_and_in_unusual_order_become_their_sql() {
+    check("more.txt", 80);
+}
+
+#[test]
+fn questions_that_follow_change_the_one_before() {
+    check("follow.txt", 25);
+}
+
+#[test]
+fn questions_that_nobody_can_answer_are_declined_or_asked_back() {
+    check("declined.txt", 40);
+}
+
+#[test]
+fn examples_can_be_read() {
+    let tables = tables();
+    let examples = examples(&tables);
+    assert_eq!(examples.len(), 3);
+    for example in examples {
+        assert!(matches!(read(&example, &tables, NOW, None), Reading::Understood(_)), "{example}");
+    }
+    assert_eq!(written(NOW), "2026-11-20T12:00:00.000Z");
+}

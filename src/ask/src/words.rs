@@ -1,0 +1,212 @@
+//! A question as words: split, in small letters, without plural endings, and with typos forgiven.
+
+use std::collections::HashSet;
+
+/// Words of a question; a longer one is not read.
+pub(crate) const WORDS_MAX: usize = 120;
+/// Unknown words for which a known one is looked for.
+const MENDED_MAX: usize = 12;
+
+/// One word of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Word {
+    /// As it was written.
+    pub(crate) given: String,
+    /// In small letters.
+    pub(crate) lower: String,
+    /// Without the ending of a plural.
+    pub(crate) stem: String,
+    /// It stood in quotes, so it is a value and nothing else.
+    pub(crate) quoted: bool,
+}
+
+impl Word {
+    pub(crate) fn new(given: &str, quoted: bool) -> Word {
+        let lower = given.to_lowercase();
+        Word { given: given.to_owned(), stem: stem(&lower), lower, quoted }
+    }
+
+    pub(crate) fn is(&self, word: &str) -> bool {
+        !self.quoted && self.lower == word
+    }
+
+    pub(crate) fn is_in(&self, words: &[&str]) -> bool {
+        !self.quoted && words.contains(&self.lower.as_str())
+    }
+
+    /// Whether it is an address or the name of a site.
+    pub(crate) fn is_site(&self) -> bool {
+        let text = &self.lower;
+        let inner = |at: usize| at > 0 && at + 1 < text.len();
+        text.contains("://")
+            || (text.find('.').is_some_and(inner)
+                && text.chars().any(char::is_alphabetic)
+                && text.chars().all(|c| c.is_alphanumeric() || ".-_/".contains(c)))
+    }
+}
+
+/// A word without the ending of a plural: enough to compare words by.
+pub(crate) fn stem(lower: &str) -> String {
+    let cut = |end: usize| lower[..lower.len() - end].to_owned();
+    if lower.len() > 4 && lower.ends_with("ies") {
+        return cut(3) + "y";
+    }
+    if lower.len() > 4 && ["sses", "uses", "xes", "ches", "shes"].iter().any(|end| lower.ends_with(end)) {
+        return cut(2);
+    }
+    let is_plural =
+        lower.len() > 3 && lower.ends_with('s') && !["ss", "us", "is"].iter().any(|end| lower.ends_with(end));
+    if is_plural { cut(1) } else { lower.to_owned() }
+}
+
+/// The words of a text; what stands in quotes is one.
+pub(crate) fn split(text: &str) -> Vec<Word> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if words.len() > WORDS_MAX {
+            break;
+        }
+        let close = match first {
+            '"' | '`' => Some(first),
+            '“' | '„' => Some('”'),
+            '«' => Some('»'),
+            '\'' => Some('\''),
+            _ => None,
+        };
+        let behind = &rest[first.len_utf8()..];
+        if let Some(end) = close.and_then(|close| behind.find(close)) {
+            if end > 0 {
+                words.push(Word::new(&behind[..end], true));
+            }
+            let close = behind[end..].chars().next().map_or(0, char::len_utf8);
+            rest = &behind[end + close..];
+            continue;
+        }
+        let is_sign = |c: char| "<>=≥≤".contains(c);
+        let part = match first {
+            c if is_sign(c) => rest.find(|c: char| !is_sign(c)).map_or(rest, |end| &rest[..end]),
+            c if is_of_word(c) => rest.find(|c: char| !is_of_word(c)).map_or(rest, |end| &rest[..end]),
+            _ => "",
+        };
+        if part.is_empty() {
+            rest = behind;
+            continue;
+        }
+        rest = &rest[part.len()..];
+        push(&mut words, part, first);
+    }
+    words
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || "._-/:%$€£@".contains(c)
+}
+
+fn push(words: &mut Vec<Word>, part: &str, first: char) {
+    if "<>=≥≤".contains(first) {
+        words.push(Word::new(part, false));
+        return;
+    }
+    let part = part.trim_end_matches(['.', ':', '-', '/']).trim_start_matches(['.', ':', '-', '/']);
+    // "$20" and "20€" are a number and a currency; "1,000" was split before and is not read.
+    let money = |c: char| "$€£%".contains(c);
+    let (front, middle) = part.split_at(part.find(|c| !money(c)).unwrap_or(part.len()));
+    let end = middle.find(money).unwrap_or(middle.len());
+    for piece in [front, &middle[..end], &middle[end..]] {
+        if !piece.is_empty() {
+            words.push(Word::new(piece, false));
+        }
+    }
+}
+
+/// Whether two words are one, but for a slip.
+fn slips(word: &str) -> usize {
+    match word.chars().count() {
+        0..=3 => 0,
+        4..=5 => 1,
+        _ => 2,
+    }
+}
+
+/// Puts known words in the place of those that nobody knows and that differ from one by a slip or two. Gives what was put.
+pub(crate) fn mend(words: &mut [Word], known: &HashSet<String>) -> Vec<(String, String)> {
+    let mut mended = Vec::new();
+    for word in words.iter_mut() {
+        let is_plain = word.lower.chars().all(char::is_alphabetic) && !word.quoted;
+        if !is_plain
+            || known.contains(&word.lower)
+            || known.contains(&word.stem)
+            || mended.len() >= MENDED_MAX
+        {
+            continue;
+        }
+        let Some(nearest) = nearest(word, known) else { continue };
+        mended.push((word.given.clone(), nearest.clone()));
+        *word = Word { given: word.given.clone(), ..Word::new(&nearest, false) };
+    }
+    mended
+}
+
+fn nearest(word: &Word, known: &HashSet<String>) -> Option<String> {
+    let allowed = slips(&word.lower);
+    if allowed == 0 {
+        return None;
+    }
+    let length = word.lower.chars().count();
+    let near = known.iter().filter(|candidate| {
+        let other = candidate.chars().count();
+        other >= 3 && other.abs_diff(length) <= allowed
+    });
+    let measured = near.filter_map(|candidate| {
+        let distance = strsim::osa_distance(&word.lower, candidate);
+        let same_start = candidate.chars().next() == word.lower.chars().next();
+        let most = if same_start { allowed } else { 1 };
+        // What is short and far is another word.
+        let fits = distance <= most && distance * 3 <= candidate.chars().count();
+        fits.then_some((distance, !same_start, candidate))
+    });
+    measured.min().map(|(_, _, candidate)| candidate.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lower(text: &str) -> Vec<String> {
+        split(text).into_iter().map(|word| word.lower).collect()
+    }
+
+    #[test]
+    fn a_question_is_split_into_words() {
+        assert_eq!(lower("Jobs, by day?"), ["jobs", "by", "day"]);
+        assert_eq!(lower("price >= $20 at Shop.Example."), ["price", ">=", "$", "20", "at", "shop.example"]);
+        assert_eq!(lower("brand \"Old & Sons\" 'x y'"), ["brand", "old & sons", "x y"]);
+        assert_eq!(lower("it's 5%"), ["it", "s", "5", "%"]);
+        assert!(lower("... ??? \u{200b}").is_empty());
+        assert!(split(&"a ".repeat(100_000)).len() <= WORDS_MAX + 1);
+    }
+
+    #[test]
+    fn plurals_are_one_with_their_singulars() {
+        for (plural, singular) in [
+            ("jobs", "job"),
+            ("deliveries", "delivery"),
+            ("boxes", "box"),
+            ("statuses", "status"),
+            ("urls", "url"),
+        ] {
+            assert_eq!(stem(plural), stem(singular), "{plural}");
+        }
+        assert_eq!((stem("status"), stem("gas")), ("status".to_owned(), "gas".to_owned()));
+    }
+
+    #[test]
+    fn slips_are_mended_and_other_words_are_not() {
+        let known: HashSet<String> = ["average", "price", "domain", "jobs"].map(String::from).into();
+        let mut words = split("avrage pirce by domian of wether job");
+        mend(&mut words, &known);
+        let lower: Vec<_> = words.iter().map(|word| word.lower.as_str()).collect();
+        assert_eq!(lower, ["average", "price", "by", "domain", "of", "wether", "job"]);
+    }
+}

@@ -1,0 +1,80 @@
+// Bundles the console: node build.mjs [openapi.json] [dist]. Names carry the hash of their bytes, so they may be kept for
+// good; each file lies there in three codings.
+import { build } from "esbuild";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+
+const dist = process.argv[3] ?? "dist";
+const documents = [process.argv[2], "openapi.json", "../../../data/openapi.json"];
+const openapi = documents.find((path) => path && existsSync(path));
+if (!openapi) throw new Error("openapi.json is not there");
+
+const result = await build({
+  entryPoints: ["src/main.tsx", "src/style/main.css"],
+  entryNames: "[name]-[hash]",
+  chunkNames: "[name]-[hash]",
+  outdir: dist,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  target: "es2022",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  minify: true,
+  legalComments: "none",
+  write: false,
+  metafile: true,
+  logLevel: "warning",
+});
+
+await rm(dist, { recursive: true, force: true });
+await mkdir(dist, { recursive: true });
+
+async function put(name, bytes) {
+  const brotli = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } });
+  await writeFile(`${dist}/${name}`, bytes);
+  await writeFile(`${dist}/${name}.gz`, gzipSync(bytes, { level: 9 }));
+  await writeFile(`${dist}/${name}.br`, brotli);
+  return brotli.length;
+}
+
+const sizes = new Map();
+for (const file of result.outputFiles) sizes.set(basename(file.path), await put(basename(file.path), file.contents));
+
+const outputs = Object.entries(result.metafile.outputs).map(([path, output]) => ({ name: basename(path), ...output }));
+const entry = (source) => outputs.find((output) => output.entryPoint === source);
+const [script, style] = [entry("src/main.tsx"), entry("src/style/main.css")];
+const chunks = script.imports.filter((used) => used.kind === "import-statement").map((used) => basename(used.path));
+const shell = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Gleaner</title>
+<link rel="icon" href="console/assets/${await icon()}" type="image/svg+xml">
+<link rel="stylesheet" href="console/assets/${style.name}">
+${chunks.map((name) => `<link rel="modulepreload" href="console/assets/${name}">\n`).join("")}\
+<script type="module" src="console/assets/${script.name}"></script>
+</head>
+<body><noscript>The console needs JavaScript. The reference and the guides do not: <a href="docs">docs</a>.</noscript></body>
+</html>
+`;
+sizes.set("index.html", await put("index.html", Buffer.from(shell)));
+
+async function icon() {
+  const bytes = await readFile("src/icon.svg");
+  const name = `icon-${createHash("sha256").update(bytes).digest("hex").slice(0, 8)}.svg`;
+  sizes.set(name, await put(name, bytes));
+  return name;
+}
+
+const first = ["index.html", script.name, style.name, ...chunks].reduce((sum, name) => sum + sizes.get(name), 0);
+const all = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+await writeFile(`${dist}/../sizes.json`, JSON.stringify({ first, all, files: Object.fromEntries(sizes) }, null, 1));
+console.log(`console: ${(first / 1024).toFixed(1)} KiB at first, ${(all / 1024).toFixed(1)} KiB in all (brotli)`);
+// The bounds of issue 18: 90 and 300 KB.
+if (first > 90_000 || all > 300_000) throw new Error("the console is larger than it may be");

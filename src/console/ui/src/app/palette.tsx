@@ -1,0 +1,105 @@
+// Ctrl-K: every view, and what was collected under the typed words.
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { api } from "../api/client";
+import { PLACES, OTHERS } from "./places";
+import { seen } from "./shell";
+import { go, may, palette, theme } from "./state";
+
+interface Entry {
+  title: string;
+  about: string;
+  does: () => void;
+}
+
+const LOOK_AFTER_MS = 180;
+
+const fits = (text: string, typed: string) => {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  return words.every((word) => text.toLowerCase().includes(word));
+};
+
+function own(typed: string): Entry[] {
+  const places = [...PLACES, ...OTHERS].filter(seen).map((one) => ({ title: one.title, about: one.group || "View", does: () => go(`/${one.path}`) }));
+  const themes = (["light", "dark"] as const).map((name) => ({ title: `Theme: ${name}`, about: "Setting", does: () => (theme.value = name) }));
+  return [...places, ...themes].filter((entry) => fits(`${entry.title} ${entry.about}`, typed));
+}
+
+/** URLs, saved queries and schedules whose names have the words. */
+async function stored(typed: string, signal: AbortSignal): Promise<Entry[]> {
+  const urls = may("urls:read")
+    ? api("GET /api/v1/urls", { query: { q: typed, limit: 6 }, signal }).then((page) => page.items.map((url) => ({ title: url.url, about: "URL", does: () => go(`/urls/${url.id}`) })))
+    : [];
+  const queries = may("bi:read")
+    ? api("GET /api/v1/bi/saved-queries", { query: { limit: 100 }, signal }).then((page) =>
+        page.items.filter((one) => fits(one.name, typed)).slice(0, 5).map((one) => ({ title: one.name, about: "Saved query", does: () => go(`/sql?saved=${one.id}`) })),
+      )
+    : [];
+  const schedules = may("schedules:read")
+    ? api("GET /api/v1/schedules", { query: { limit: 100 }, signal }).then((page) =>
+        page.items.filter((one) => fits(one.name, typed)).slice(0, 5).map((one) => ({ title: one.name, about: "Schedule", does: () => go(`/schedules/${one.id}`) })),
+      )
+    : [];
+  const found = await Promise.allSettled([urls, queries, schedules]);
+  return found.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
+}
+
+export function Palette() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [typed, setTyped] = useState("");
+  const [at, setAt] = useState(0);
+  const [found, setFound] = useState<Entry[]>([]);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    setAt(0);
+    setFound([]);
+    if (typed.trim().length < 2) return;
+    const control = new AbortController();
+    const timer = setTimeout(() => void stored(typed.trim(), control.signal).then(setFound, () => undefined), LOOK_AFTER_MS);
+    return () => {
+      clearTimeout(timer);
+      control.abort();
+    };
+  }, [typed]);
+  const entries = [...own(typed), ...found].slice(0, 40);
+  const close = () => (palette.value = false);
+  const choose = (entry: Entry | undefined) => {
+    if (!entry) return;
+    close();
+    entry.does();
+  };
+  const keys = (event: KeyboardEvent) => {
+    if (event.key === "ArrowDown") setAt((at + 1) % Math.max(entries.length, 1));
+    else if (event.key === "ArrowUp") setAt((at + entries.length - 1) % Math.max(entries.length, 1));
+    else if (event.key === "Enter") choose(entries[at]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <dialog ref={dialog} class="palette" aria-label="Find anything" onClose={close}>
+      <input
+        value={typed}
+        placeholder="Views, URLs, saved queries, schedules"
+        aria-label="What to find"
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="palette-found"
+        aria-activedescendant={`palette-${at}`}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+        onKeyDown={keys}
+      />
+      <ul id="palette-found" role="listbox" aria-label="Found">
+        {entries.map((entry, index) => (
+          <li key={`${entry.about} ${entry.title} ${index}`} id={`palette-${index}`} role="option" aria-selected={index === at} onClick={() => choose(entry)}>
+            <span class="cut">{entry.title}</span>
+            <small>{entry.about}</small>
+          </li>
+        ))}
+        {entries.length === 0 && (
+          <li role="option" aria-selected="false">
+            <span class="dim">Nothing found</span>
+          </li>
+        )}
+      </ul>
+    </dialog>
+  );
+}

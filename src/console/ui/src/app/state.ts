@@ -1,0 +1,96 @@
+// What the whole console shares: who is signed in, the theme, messages, and where one is.
+import { computed, effect, signal } from "@preact/signals";
+import { api, ApiError, sessionEnded } from "../api/client";
+import type { MeView } from "../generated/api";
+
+export type Theme = "auto" | "light" | "dark";
+
+/** Undefined while it is asked, null for nobody. */
+export const me = signal<MeView | null | undefined>(undefined);
+export const theme = signal<Theme>(storedTheme());
+export const palette = signal(false);
+/** Where one is: what stands behind the # of the address. */
+export const place = signal(currentPlace());
+
+export interface Toast {
+  id: number;
+  text: string;
+  bad: boolean;
+}
+export const toasts = signal<Toast[]>([]);
+let toastCount = 0;
+
+function storedTheme(): Theme {
+  const stored = localStorage.getItem("theme");
+  return stored === "light" || stored === "dark" ? stored : "auto";
+}
+
+function currentPlace(): string {
+  return location.hash.replace(/^#/, "") || "/";
+}
+
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+  if (theme.value === "auto") localStorage.removeItem("theme");
+  else localStorage.setItem("theme", theme.value);
+});
+
+window.addEventListener("hashchange", () => {
+  place.value = currentPlace();
+});
+
+/** The path of the place and what is asked there. */
+export const here = computed(() => {
+  const [path = "/", query = ""] = place.value.split("?");
+  return { path, parts: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) };
+});
+
+export function go(to: string): void {
+  location.hash = to;
+}
+
+/** Goes there in the place of where one is. */
+export function instead(to: string): void {
+  history.replaceState(null, "", `#${to}`);
+  place.value = currentPlace();
+}
+
+/** Changes what is asked at this place, without a step in the history. */
+export function ask(changes: Record<string, string | undefined>): void {
+  const query = new URLSearchParams(here.value.query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  const text = query.toString();
+  instead(`${here.value.path}${text ? `?${text}` : ""}`);
+}
+
+export function toast(text: string, bad = false): void {
+  const id = ++toastCount;
+  toasts.value = [...toasts.value, { id, text, bad }].slice(-4);
+  setTimeout(() => dismiss(id), bad ? 9_000 : 4_000);
+}
+
+export function dismiss(id: number): void {
+  toasts.value = toasts.value.filter((one) => one.id !== id);
+}
+
+export function may(permission: string): boolean {
+  return me.value?.permissions.includes(permission) ?? false;
+}
+
+/** Asks who is signed in. */
+export async function whoAmI(): Promise<void> {
+  try {
+    me.value = await api("GET /api/v1/auth/me");
+    sessionEnded.value = false;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) {
+      me.value = null;
+      sessionEnded.value = false;
+      return;
+    }
+    throw error;
+  }
+}

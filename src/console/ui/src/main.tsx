@@ -1,0 +1,46 @@
+// Where it begins: who is signed in decides between the gate and the console.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { beginSession, said, sessionEnded } from "./api/client";
+import { Gate, SignInAgain } from "./app/gate";
+import { Onboarding } from "./app/onboarding";
+import { Shell, Toasts } from "./app/shell";
+import { here, instead, me, whoAmI } from "./app/state";
+import { Trouble } from "./parts/basic";
+
+/** Takes over the session that a one-time link carries, and takes it out of the address. */
+async function begin(): Promise<void> {
+  const token = here.value.path === "/welcome" ? here.value.query.get("token") : null;
+  if (token) {
+    instead("/");
+    // One that was used up leads to the gate, or to where this browser is signed in already.
+    await beginSession({ refreshToken: token }).catch(() => undefined);
+  }
+  await whoAmI();
+}
+
+function Root() {
+  const [error, setError] = useState<string>();
+  const start = () => {
+    setError(undefined);
+    begin().catch((reason: unknown) => setError(said(reason)));
+  };
+  useEffect(start, []);
+  if (error) {
+    return (
+      <div class="gate">
+        <Trouble error={error} retry={start} />
+      </div>
+    );
+  }
+  if (me.value === undefined) return null;
+  return (
+    <>
+      {me.value === null ? <Gate /> : me.value.organization ? <Shell /> : <Onboarding />}
+      {me.value && sessionEnded.value && <SignInAgain email={me.value.user.email} />}
+      <Toasts />
+    </>
+  );
+}
+
+render(<Root />, document.body);

@@ -1,0 +1,53 @@
+// The audit log, with its filters.
+import { useState } from "preact/hooks";
+import { api } from "../api/client";
+import { useList } from "../api/use";
+import { ask, here } from "../app/state";
+import { Dialog, Empty, Head, Panel } from "../parts/basic";
+import { Time } from "../parts/figures";
+import { List } from "../parts/list";
+import type { AuditLogView, Operations } from "../generated/api";
+
+type Action = NonNullable<Operations["listAuditLogs"]["query"]["action"]>;
+
+export function Audit() {
+  const query = here.value.query;
+  const [action, resourceType, from, to] = ["action", "resource", "from", "to"].map((name) => query.get(name) ?? "") as [Action | "", string, string, string];
+  const [open, setOpen] = useState<AuditLogView>();
+  const list = useList(
+    (cursor, signal) => api("GET /api/v1/audit-logs", { query: { ...(action && { action }), ...(resourceType && { resourceType }), ...(from && { from }), ...(to && { to }), limit: 50, ...(cursor && { cursor }) }, signal }),
+    [action, resourceType, from, to],
+  );
+  const filter = (name: string, label: string, value: string | undefined, type = "text") => <input type={type} placeholder={label} aria-label={label} value={value} onChange={(event) => ask({ [name]: event.currentTarget.value })} />;
+  return (
+    <>
+      <Head title="Audit log" about="Every change, and every refusal; each row is chained to the one before." />
+      <Panel flush>
+        <div class="filters">
+          {filter("action", "Action, such as job.submitted", action)}
+          {filter("resource", "Kind of thing, such as job", resourceType)}
+          {filter("from", "From", from, "date")}
+          {filter("to", "To", to, "date")}
+        </div>
+        <List
+          list={list}
+          id={(row) => row.id}
+          label="Audit log"
+          empty={<Empty title="Nothing fits these filters" />}
+          columns={[
+            { title: "When", cell: (row) => <Time at={row.at} exact /> },
+            { title: "Who", cell: (row) => <>{row.actor.name ?? row.actor.type}<div class="hint">{row.ip}</div></> },
+            { title: "Did", cell: (row) => <code>{row.action}</code> },
+            { title: "To", cell: (row) => <>{row.resourceType} <span class="dim">{row.resourceId?.slice(-12)}</span></> },
+            { title: "", cell: (row) => <button type="button" class="button small" onClick={() => setOpen(row)}>Details</button> },
+          ]}
+        />
+      </Panel>
+      {open && (
+        <Dialog title={open.action} onClose={() => setOpen(undefined)}>
+          <pre>{JSON.stringify(open, null, 2)}</pre>
+        </Dialog>
+      )}
+    </>
+  );
+}

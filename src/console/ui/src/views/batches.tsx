@@ -1,0 +1,106 @@
+// Batches: many jobs that were submitted together, how far they are, and why some failed.
+import { api } from "../api/client";
+import { useEvents } from "../api/live";
+import { useList, useLoad } from "../api/use";
+import { here, may, toast } from "../app/state";
+import { Act, Badge, Bones, Empty, Head, Panel, Trouble } from "../parts/basic";
+import { number, Share, Time } from "../parts/figures";
+import { List, Rows } from "../parts/list";
+import type { BatchView } from "../generated/api";
+import { JobList, useCalm } from "./jobs";
+
+function Progress({ of }: { of: BatchView }) {
+  const { succeeded, failed, canceled, running, queued } = of.byStatus;
+  const label = `${number(succeeded)} succeeded, ${number(failed)} failed, ${number(canceled)} canceled, ${number(running)} running, ${number(queued)} queued`;
+  return <Share label={label} parts={[[succeeded, "accent"], [failed, "bad"], [canceled, "line-strong"], [running, "info"], [queued, "sunk"]]} />;
+}
+
+const left = (batch: BatchView) => batch.byStatus.queued + batch.byStatus.running;
+
+function BatchPage({ id }: { id: string }) {
+  const batch = useLoad((signal) => api("GET /api/v1/batches/{id}", { path: { id }, signal }), [id]);
+  const again = useCalm(batch.reload);
+  useEvents("job.*,batch.*", again, again);
+  if (batch.error) return <Trouble error={batch.error} retry={batch.reload} />;
+  if (!batch.value) return <Bones />;
+  const row = batch.value;
+  const cancel = async () => {
+    await api("POST /api/v1/batches/{id}/cancel", { path: { id } });
+    toast("What has not ended is being canceled");
+    batch.reload();
+  };
+  const retry = async () => {
+    await api("POST /api/v1/batches/{id}/retry", { path: { id } });
+    toast("What failed is being submitted again");
+    batch.reload();
+  };
+  return (
+    <>
+      <Head title={row.name ?? "Batch"} about={`${number(row.jobs)} jobs, from ${row.source}`}>
+        {may("jobs:write") && left(row) > 0 && <Act kind="bad" does={cancel}>Cancel the rest</Act>}
+        {may("jobs:write") && row.byStatus.failed > 0 && left(row) === 0 && <Act kind="main" does={retry}>Retry what failed</Act>}
+      </Head>
+      <div class="stack">
+        <div class="halves">
+          <Panel title="Progress" side={<Badge state={row.endedAt ? "completed" : "running"} />}>
+            <div class="stack">
+              <Progress of={row} />
+              <dl class="facts">
+                {Object.entries(row.byStatus).map(([state, count]) => [<dt key={`${state}.name`}>{state}</dt>, <dd key={state}>{number(count)}</dd>])}
+                <dt>Speed</dt><dd>{row.ratePerSec.toFixed(1)} a second</dd>
+                <dt>Submitted</dt><dd><Time at={row.createdAt} exact /></dd>
+                {row.expectedEndAt && <><dt>Ends about</dt><dd><Time at={row.expectedEndAt} /></dd></>}
+                {row.endedAt && <><dt>Ended</dt><dd><Time at={row.endedAt} exact /></dd></>}
+              </dl>
+            </div>
+          </Panel>
+          <Panel title="Why jobs failed" flush>
+            {row.errors.length === 0 ? <Empty title="None failed" /> : (
+              <Rows
+                label="Why jobs failed"
+                rows={row.errors}
+                id={(one) => `${one.outcome} ${one.rule}`}
+                columns={[
+                  { title: "Outcome", cell: (one) => <Badge state={one.outcome ?? "failed"} /> },
+                  { title: "Rule", cell: (one) => one.rule ?? "–" },
+                  { title: "Jobs", number: true, cell: (one) => number(one.count) },
+                  { title: "", cell: (one) => <a href={`#/jobs/${one.exampleJobId}`}>Example</a> },
+                ]}
+              />
+            )}
+          </Panel>
+        </div>
+        <JobList fixed={{ batchId: id }} />
+      </div>
+    </>
+  );
+}
+
+export function Batches() {
+  const id = here.value.parts[1];
+  const list = useList((cursor, signal) => api("GET /api/v1/batches", { query: { limit: 50, ...(cursor && { cursor }) }, signal }), []);
+  useEvents("batch.*,job.queued", useCalm(list.reload));
+  if (id) return <BatchPage key={id} id={id} />;
+  return (
+    <>
+      <Head title="Batches" about="Jobs that were submitted together." />
+      <Panel flush>
+        <List
+          list={list}
+          id={(batch) => batch.id}
+          label="Batches"
+          empty={<Empty title="No batches yet">Collecting several URLs at once makes one.</Empty>}
+          columns={[
+            { title: "Batch", cell: (batch) => <a href={`#/batches/${batch.id}`}>{batch.name ?? batch.id.slice(-12)}</a> },
+            { title: "From", cell: (batch) => batch.source },
+            { title: "Progress", cell: (batch) => <Progress of={batch} /> },
+            { title: "Jobs", number: true, cell: (batch) => number(batch.jobs) },
+            { title: "Failed", number: true, cell: (batch) => number(batch.byStatus.failed) },
+            { title: "Submitted", cell: (batch) => <Time at={batch.createdAt} /> },
+            { title: "Ends", cell: (batch) => <Time at={batch.endedAt ?? batch.expectedEndAt} /> },
+          ]}
+        />
+      </Panel>
+    </>
+  );
+}

@@ -1,0 +1,153 @@
+// Jobs: a list that follows what happens, and the page of one with its attempts.
+import { useEffect, useRef } from "preact/hooks";
+import { api } from "../api/client";
+import { useEvents } from "../api/live";
+import { useList, useLoad } from "../api/use";
+import { ask, go, here, may, toast } from "../app/state";
+import { Act, Badge, Bones, Choice, Empty, Head, Panel, Tags, Trouble } from "../parts/basic";
+import { bytes, millis, number, shown, Time } from "../parts/figures";
+import { List } from "../parts/list";
+import type { AttemptView, JobStatus, Outcome } from "../generated/api";
+
+const STATES = [["", "Any state"], ["queued", "Queued"], ["running", "Running"], ["succeeded", "Succeeded"], ["failed", "Failed"], ["canceled", "Canceled"]] as const;
+const REFRESH_MS = 1_000;
+
+/** Calls at most once in a while, and once more at the end, however often it is asked to. */
+export function useCalm(does: () => void): () => void {
+  const timer = useRef<number>();
+  const latest = useRef(does);
+  latest.current = does;
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return () => {
+    timer.current ??= window.setTimeout(() => {
+      timer.current = undefined;
+      latest.current();
+    }, REFRESH_MS);
+  };
+}
+
+export function JobList({ fixed }: { fixed?: { batchId?: string; scheduleRunId?: string } }) {
+  const query = here.value.query;
+  const [status, domain, tag, error] = ["status", "domain", "tag", "error"].map((name) => query.get(name) ?? "") as [JobStatus | "", string, string, Outcome | ""];
+  const list = useList(
+    (cursor, signal) =>
+      api("GET /api/v1/jobs", { query: { ...fixed, ...(status && { status }), domain, ...(tag && { tag: [tag] }), ...(error && { error }), limit: 50, ...(cursor && { cursor }) }, signal }),
+    [status, domain, tag, error, fixed?.batchId, fixed?.scheduleRunId],
+  );
+  const again = useCalm(list.reload);
+  const live = useEvents("job.*", again, again);
+  return (
+    <Panel flush>
+      <div class="filters">
+        <Choice label="State" value={status} options={STATES} onPick={(picked) => ask({ status: picked })} />
+        <input type="text" placeholder="Domain" aria-label="Domain" value={domain} onInput={(event) => ask({ domain: event.currentTarget.value })} />
+        <input type="text" placeholder="Tag" aria-label="Tag" value={tag} onInput={(event) => ask({ tag: event.currentTarget.value })} />
+        <span class={`badge ${live ? "good" : ""}`} title={live ? "The list follows what happens" : "Not connected to the events; the list is as it was loaded"}>
+          {live ? "live" : "not live"}
+        </span>
+      </div>
+      <List
+        list={list}
+        id={(job) => job.id}
+        label="Jobs"
+        empty={<Empty title={status || domain || tag ? "No job fits these filters" : "No jobs yet"}>Choose URLs and collect them, or make a schedule.</Empty>}
+        columns={[
+          { title: "URL", cell: (job) => <a class="cut" href={`#/jobs/${job.id}`} title={job.url}>{job.url}</a> },
+          { title: "State", cell: (job) => <Badge state={job.status} /> },
+          { title: "Why", cell: (job) => <span class="cut dim" title={job.error ?? ""}>{job.error ?? job.waiting?.reason.replaceAll("_", " ") ?? ""}</span> },
+          { title: "Attempts", number: true, cell: (job) => job.attempts.length },
+          { title: "Credits", number: true, cell: (job) => number(job.creditsCharged) },
+          { title: "Submitted", cell: (job) => <Time at={job.createdAt} /> },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function Attempt({ one, name }: { one: AttemptView; name: string }) {
+  return (
+    <li>
+      <div class="row">
+        <Badge state={one.outcome} />
+        <strong>{name}</strong>
+        {one.httpStatus !== null && <span class="dim">HTTP {one.httpStatus}</span>}
+        <span class="dim">{millis(one.durationMs)}</span>
+        <span class="dim">{bytes(one.bytes)}</span>
+        <span class="dim">{number(one.credits)} credits ({one.costSource})</span>
+      </div>
+      {one.error && <p class="wrong">{one.error}</p>}
+      {one.rule && <p class="dim">Seen by the rule {one.rule}</p>}
+      <span class="hint">
+        Attempt {one.n}, <Time at={one.startedAt} exact />
+        {one.nodeId && `, at the node ${one.nodeId}`}
+      </span>
+    </li>
+  );
+}
+
+function JobPage({ id }: { id: string }) {
+  const job = useLoad((signal) => api("GET /api/v1/jobs/{id}", { path: { id }, signal }), [id]);
+  const providers = useLoad((signal) => (may("providers:read") ? api("GET /api/v1/providers", { query: { limit: 200 }, signal }).then((page) => new Map(page.items.map((one) => [one.id, one.name]))) : Promise.resolve(new Map<string, string>())), []);
+  const again = useCalm(job.reload);
+  useEvents("job.*", (event) => event.subject.id === id && again(), again);
+  if (job.error) return <Trouble error={job.error} retry={job.reload} />;
+  if (!job.value) return <Bones />;
+  const row = job.value;
+  const isEnded = !["queued", "running"].includes(row.status);
+  const cancel = async () => {
+    await api("POST /api/v1/jobs/{id}/cancel", { path: { id } });
+    toast("The job is canceled");
+    job.reload();
+  };
+  const retry = async () => {
+    const next = await api("POST /api/v1/jobs/{id}/retry", { path: { id } });
+    go(`/jobs/${next.id}`);
+  };
+  return (
+    <>
+      <Head title="Job" about={row.url}>
+        {row.resultId && !row.resultDeleted && <a class="button" href={`#/results/${row.resultId}`}>Result</a>}
+        {may("jobs:write") && (isEnded ? <Act kind="main" does={retry}>Retry</Act> : <Act kind="bad" does={cancel}>Cancel</Act>)}
+      </Head>
+      <div class="halves">
+        <Panel title="What happened" side={<Badge state={row.status} />}>
+          <div class="stack">
+            {row.error && <p class="note bad">{row.error}</p>}
+            {row.waiting && <p class="note">Waits: {row.waiting.reason.replaceAll("_", " ")}{row.waiting.until && <>, until <Time at={row.waiting.until} exact /></>}</p>}
+            <ol class="timeline">
+              <li><strong>Submitted</strong><span class="hint"><Time at={row.createdAt} exact /></span></li>
+              {row.startedAt && <li><strong>Began</strong><span class="hint"><Time at={row.startedAt} exact /></span></li>}
+              {row.attempts.map((one) => <Attempt key={one.n} one={one} name={providers.value?.get(one.providerId) ?? one.providerId} />)}
+              {row.finishedAt && <li><strong>Ended: {row.status}</strong><span class="hint"><Time at={row.finishedAt} exact />, {number(row.creditsCharged)} credits charged</span></li>}
+            </ol>
+          </div>
+        </Panel>
+        <Panel title="What was asked">
+          <dl class="facts">
+            <dt>URL</dt><dd class="mono">{row.urlId ? <a href={`#/urls/${row.urlId}`}>{row.url}</a> : row.url}</dd>
+            <dt>Page type</dt><dd>{row.pageType ?? "found out by the page"}</dd>
+            <dt>Priority</dt><dd>{row.priority}</dd>
+            <dt>Workflow</dt><dd>{row.workflowId ? <a href={`#/workflows/${row.workflowId}`}>{row.workflowId}</a> : "the usual way"}</dd>
+            {row.batchId && <><dt>Batch</dt><dd><a href={`#/batches/${row.batchId}`}>{row.batchId}</a></dd></>}
+            {row.scheduleId && <><dt>Schedule</dt><dd><a href={`#/schedules/${row.scheduleId}`}>{row.scheduleId}</a></dd></>}
+            {row.externalId && <><dt>Your own id</dt><dd>{row.externalId}</dd></>}
+            <dt>Tags</dt><dd><Tags tags={row.tags} /></dd>
+            <dt>Options</dt><dd><pre>{JSON.stringify(row.options, null, 1)}</pre></dd>
+            {Object.entries(row.metadata).map(([name, value]) => [<dt key={`${name}.name`}>{name}</dt>, <dd key={name}>{shown(value)}</dd>])}
+          </dl>
+        </Panel>
+      </div>
+    </>
+  );
+}
+
+export function Jobs() {
+  const id = here.value.parts[1];
+  if (id) return <JobPage key={id} id={id} />;
+  return (
+    <>
+      <Head title="Jobs" about="One visit of one page each; the newest in front." />
+      <JobList />
+    </>
+  );
+}

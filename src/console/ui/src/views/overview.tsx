@@ -1,0 +1,186 @@
+// What came in, what it cost, and what needs somebody.
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { api } from "../api/client";
+import { useLoad } from "../api/use";
+import { may, me } from "../app/state";
+import { Bones, Choice, Empty, Head, Panel, Trouble } from "../parts/basic";
+import { bytes, compact, millis, number, percent, Share, Time } from "../parts/figures";
+import { Plot } from "../parts/lazy";
+import { Rows } from "../parts/list";
+
+const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const DAY_MS = 86_400_000;
+const PERIODS = [["1", "24 hours"], ["7", "7 days"], ["30", "30 days"], ["90", "90 days"]] as const;
+type Days = (typeof PERIODS)[number][0];
+
+function change(rate: number | null | undefined, wanted: "more" | "less"): ComponentChildren {
+  if (rate === null || rate === undefined) return <span class="dim">nothing to compare</span>;
+  if (Math.abs(rate) < 0.001) return <span class="dim">unchanged</span>;
+  const good = rate > 0 === (wanted === "more");
+  return <span class={good ? "good" : "wrong"}>{`${rate > 0 ? "+" : "−"}${Math.abs(rate * 100).toFixed(1)} %`}</span>;
+}
+
+function Figure({ title, value, children }: { title: string; value: string; children?: ComponentChildren }) {
+  return (
+    <div class="figure">
+      <h3>{title}</h3>
+      <strong>{value}</strong>
+      <small>{children}</small>
+    </div>
+  );
+}
+
+interface Worry {
+  text: string;
+  about: string;
+  href: string;
+}
+
+/** What waits for somebody, from everywhere where one may look. */
+async function worries(signal: AbortSignal): Promise<Worry[]> {
+  const found: Promise<Worry[]>[] = [];
+  if (!me.value?.user.emailVerifiedAt) found.push(Promise.resolve([{ text: "Your email address is not verified", about: "SQL and invitations need it", href: "#/profile" }]));
+  if (may("providers:read")) {
+    found.push(api("GET /api/v1/providers", { query: { limit: 100 }, signal }).then(({ items }) => items.flatMap((one) => (one.trouble ? [{ text: `${one.name}: ${one.trouble.fault.replaceAll("_", " ")}`, about: one.trouble.error, href: "#/providers" }] : []))));
+  }
+  if (may("workflows:read")) {
+    found.push(api("GET /api/v1/extraction/drift", { query: { limit: 100 }, signal }).then(({ items }) => items.flatMap((one) => (["drifting", "broken"].includes(one.state) ? [{ text: `${one.domain} has changed`, about: `${one.pageType}: ${one.state}`, href: "#/schemas?tab=drift" }] : []))));
+    found.push(api("GET /api/v1/optimization/suggestions", { query: { status: "open", limit: 50 }, signal }).then(({ items }) => items.map((one) => ({ text: "A better ranking of providers", about: `expected gain ${percent(one.expectedGain)}`, href: `#/workflows/${one.workflowId}` }))));
+  }
+  if (may("integrations:read")) {
+    found.push(api("GET /api/v1/outputs", { query: { limit: 100 }, signal }).then(({ items }) => items.flatMap((one) => (one.state === "failing" || one.state === "disabled" ? [{ text: `${one.name} is ${one.state}`, about: one.lastError ?? "", href: `#/outputs/${one.id}` }] : []))));
+  }
+  if (may("schedules:read")) {
+    found.push(api("GET /api/v1/schedules/runs", { query: { status: "failed", limit: 5 }, signal }).then(({ items }) => items.map((one) => ({ text: "A schedule's run failed", about: one.message ?? one.scheduledFor, href: `#/schedules/${one.scheduleId}` }))));
+  }
+  const settled = await Promise.allSettled(found);
+  return settled.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
+}
+
+function Attention() {
+  const found = useLoad(worries, []);
+  return (
+    <Panel title="Needs attention" flush>
+      {found.error && <Trouble error={found.error} retry={found.reload} />}
+      {!found.value ? (
+        <Bones />
+      ) : found.value.length === 0 ? (
+        <Empty title="Nothing">Providers answer, schemas hold, outputs deliver.</Empty>
+      ) : (
+        <ul class="plain">
+          {found.value.map((one, index) => (
+            <li key={index}>
+              <a href={one.href}>{one.text}</a>
+              <span class="dim">{one.about}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function Jobs({ from }: { from: string }) {
+  const interval = Date.now() - Date.parse(from) <= 2 * DAY_MS ? ("hour" as const) : ("day" as const);
+  const found = useLoad(async (signal) => {
+    const query = { from, interval, timezone: ZONE };
+    const [good, bad] = await Promise.all(
+      (["succeeded", "failed"] as const).map((metric) => api("GET /api/v1/analytics/timeseries", { query: { ...query, metric }, signal })),
+    );
+    return { good: good?.points ?? [], bad: bad?.points ?? [] };
+  }, [from]);
+  const drawn = useMemo(() => {
+    const points = found.value?.good ?? [];
+    return {
+      at: points.map((point) => Date.parse(point.at) / 1_000),
+      series: [
+        { label: "Succeeded", colour: "accent", values: points.map((point) => point.value) },
+        { label: "Failed", colour: "bad", values: (found.value?.bad ?? []).map((point) => point.value) },
+      ],
+    };
+  }, [found.value]);
+  return (
+    <Panel title="Jobs over time" side={<span class="legend"><i class="accent" /> succeeded <i class="bad" /> failed</span>}>
+      {found.error ? <Trouble error={found.error} retry={found.reload} /> : !found.value ? <Bones /> : <Plot at={drawn.at} series={drawn.series} height={200} label={`Succeeded and failed jobs by ${interval}`} />}
+    </Panel>
+  );
+}
+
+function Domains({ from }: { from: string }) {
+  const found = useLoad((signal) => api("GET /api/v1/analytics/domains", { query: { from, limit: 8, timezone: ZONE }, signal }), [from]);
+  const items = found.value?.items;
+  return (
+    <Panel title="Busiest domains" flush>
+      {found.error && <Trouble error={found.error} retry={found.reload} />}
+      {!items ? (
+        <Bones />
+      ) : items.length === 0 ? (
+        <Empty title="No jobs yet">Submit some from the list of URLs.</Empty>
+      ) : (
+        <Rows
+          label="Busiest domains"
+          rows={items}
+          id={(row) => row.domain}
+          columns={[
+            { title: "Domain", cell: (row) => <a href={`#/results?domain=${encodeURIComponent(row.domain)}`}>{row.domain}</a> },
+            { title: "Jobs", number: true, cell: (row) => number(row.jobs) },
+            { title: "Success", number: true, cell: (row) => percent(row.successRate) },
+            { title: "Quality", number: true, cell: (row) => percent(row.quality) },
+            { title: "p95", number: true, cell: (row) => millis(row.latencyP95Ms) },
+            { title: "Credits", number: true, cell: (row) => compact(row.credits) },
+          ]}
+        />
+      )}
+    </Panel>
+  );
+}
+
+export function Overview() {
+  const [days, setDays] = useState<Days>("30");
+  const from = useMemo(() => new Date(Date.now() - Number(days) * DAY_MS).toISOString(), [days]);
+  const overview = useLoad((signal) => api("GET /api/v1/analytics/overview", { query: { from, timezone: ZONE }, signal }), [from]);
+  const plan = useLoad((signal) => (may("billing:read") ? api("GET /api/v1/plans/current", { signal }) : Promise.resolve(undefined)), []);
+  const { totals, change: moved } = overview.value ?? {};
+  const none = totals?.jobs === 0;
+  return (
+    <>
+      <Head title="Overview" about={me.value?.organization?.name}>
+        <Choice label="Period" value={days} options={PERIODS} onPick={setDays} />
+      </Head>
+      <div class="stack">
+        {overview.error && <Trouble error={overview.error} retry={overview.reload} />}
+        {none && (
+          <p class="note">
+            Nothing was collected in this time. <a href="#/start">First steps</a>
+          </p>
+        )}
+        {totals && moved ? (
+          <div class="figures">
+            <Figure title="Jobs" value={compact(totals.jobs)}>{change(moved.jobs, "more")}</Figure>
+            <Figure title="Success" value={percent(totals.successRate)}>
+              <Share label={`${totals.byStatus.succeeded} succeeded, ${totals.byStatus.failed} failed`} parts={[[totals.byStatus.succeeded, "accent"], [totals.byStatus.failed, "bad"], [totals.byStatus.queued + totals.byStatus.running, "info"]]} />
+            </Figure>
+            <Figure title="Results" value={compact(totals.results ?? 0)}>{number(totals.changed ?? 0)} with changes</Figure>
+            <Figure title="Quality" value={percent(totals.quality)}>{change(moved.quality, "more")}</Figure>
+            <Figure title="Latency p95" value={millis(totals.latencyP95Ms)}>p50 {millis(totals.latencyP50Ms)}</Figure>
+            <Figure title="Credits used" value={compact(totals.credits)}>{plan.value ? `${compact(plan.value.remainingCredits)} left` : change(moved.credits, "less")}</Figure>
+            <Figure title="Came in" value={bytes(totals.bytes ?? 0)}>{number(totals.domains)} domains, {compact(totals.urls)} URLs</Figure>
+          </div>
+        ) : (
+          !overview.error && <Bones />
+        )}
+        <Jobs from={from} />
+        <div class="halves">
+          <Domains from={from} />
+          <Attention />
+        </div>
+        {overview.value && (
+          <p class="hint">
+            Figures are at most {overview.value.freshnessSec} s old, since <Time at={overview.value.period.from} exact />.
+          </p>
+        )}
+      </div>
+    </>
+  );
+}

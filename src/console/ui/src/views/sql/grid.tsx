@@ -1,0 +1,132 @@
+// The rows of a result, however many: only what is in view is drawn, and pages come as one scrolls to them.
+import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { api } from "../../api/client";
+import { Dialog } from "../../parts/basic";
+import { shown } from "../../parts/figures";
+
+export type Row = Record<string, unknown>;
+const ROW_PX = 26;
+export const PAGE_ROWS = 200;
+const AROUND_ROWS = 12;
+/** Browsers do not draw taller elements truly; further rows are reached by a coarser scroll. */
+const TALL_PX_MAX = 8_000_000;
+const PAGES_KEPT = 40;
+/** What is scrolled past is not asked for. */
+const REST_MS = 70;
+/** Of a bar that scrolls sideways. */
+const BAR_PX = 16;
+
+interface Props {
+  id: string;
+  columns: readonly string[];
+  total: number;
+  first: Row[];
+}
+
+/** Pages of the result that were asked for, the oldest forgotten first. */
+function usePages(id: string, first: Row[]) {
+  const [, drawn] = useReducer((n: number) => n + 1, 0);
+  const pages = useMemo(() => new Map<number, Row[] | "asked">([[0, first]]), [id, first]);
+  const want = (page: number) => {
+    if (pages.has(page)) return;
+    pages.set(page, "asked");
+    for (const old of [...pages.keys()].slice(0, Math.max(0, pages.size - PAGES_KEPT))) if (old !== 0) pages.delete(old);
+    api("GET /api/v1/bi/queries/{id}/results", { path: { id }, query: { page, pageSize: PAGE_ROWS } })
+      .then((found) => void pages.set(page, found.rows))
+      .catch(() => void pages.delete(page))
+      .finally(() => drawn(0));
+  };
+  return { pages, want };
+}
+
+const widthOf = (name: string, rows: Row[]) => {
+  const longest = rows.slice(0, 60).reduce((most, row) => Math.max(most, shown(row[name]).length), name.length + 2);
+  return Math.min(Math.max(longest * 7.6 + 24, 70), 380);
+};
+
+export function Grid({ id, columns, total, first }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  const [tall, setTall] = useState(400);
+  const [sort, setSort] = useState<{ name: string; down: boolean }>();
+  const [cell, setCell] = useState<{ name: string; value: unknown }>();
+  const { pages, want } = usePages(id, first);
+  const widths = useMemo(() => columns.map((name) => widthOf(name, first)), [columns, first]);
+  const isNumber = useMemo(() => columns.map((name) => first.some((row) => typeof row[name] === "number")), [columns, first]);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const watch = new ResizeObserver(() => setTall(element.clientHeight));
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, []);
+  useEffect(() => {
+    setSort(undefined);
+    box.current?.scrollTo(0, 0);
+  }, [id]);
+  const inner = Math.min(total * ROW_PX, TALL_PX_MAX);
+  const most = Math.max(inner + ROW_PX - tall, 1);
+  const scale = inner < total * ROW_PX ? (total * ROW_PX + ROW_PX - tall) / most : 1;
+  const from = Math.max(0, Math.floor((top * scale) / ROW_PX) - AROUND_ROWS);
+  const to = Math.min(total, from + Math.ceil(tall / ROW_PX) + 2 * AROUND_ROWS);
+  const [firstPage, lastPage] = [Math.floor(from / PAGE_ROWS), Math.floor(Math.max(to - 1, 0) / PAGE_ROWS)];
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      for (let page = firstPage; page <= lastPage; page++) want(page);
+    }, REST_MS);
+    return () => clearTimeout(timer);
+  }, [id, firstPage, lastPage]);
+  const sorted = useMemo(() => {
+    if (!sort) return first;
+    const rank = (row: Row) => row[sort.name];
+    const order = (a: unknown, b: unknown) => (a === null ? 1 : b === null ? -1 : typeof a === "number" && typeof b === "number" ? a - b : shown(a).localeCompare(shown(b)));
+    return [...first].sort((a, b) => order(rank(a), rank(b)) * (sort.down ? -1 : 1));
+  }, [first, sort]);
+  const template = { gridTemplateColumns: ["64px", ...widths.map((width) => `${width}px`)].join(" ") };
+  const lines = [];
+  for (let index = from; index < to; index++) {
+    const page = pages.get(Math.floor(index / PAGE_ROWS));
+    const row = index < PAGE_ROWS ? sorted[index] : page && page !== "asked" ? page[index % PAGE_ROWS] : undefined;
+    const style = { ...template, top: `${(scale === 1 ? index * ROW_PX : top + index * ROW_PX - top * scale) + ROW_PX}px` };
+    lines.push(
+      <div class="line" role="row" aria-rowindex={index + 2} key={index} style={style}>
+        <span class="n dim" role="rowheader">{index + 1}</span>
+        {columns.map((name, at) => (
+          <span key={name} role="gridcell" class={`${isNumber[at] ? "n" : ""} ${row && row[name] === null ? "null" : ""}`} title={row ? shown(row[name]).slice(0, 400) : ""} onDblClick={() => row && setCell({ name, value: row[name] })}>
+            {row ? (row[name] === null ? "null" : shown(row[name])) : "…"}
+          </span>
+        ))}
+      </div>,
+    );
+  }
+  const press = (name: string) => setSort((known) => (known?.name !== name ? { name, down: false } : known.down ? undefined : { name, down: true }));
+  return (
+    <>
+      <div ref={box} class="grid" style={{ height: `min(52vh, ${inner + ROW_PX + BAR_PX}px)` }} role="grid" tabIndex={0} aria-label="Rows of the result" aria-rowcount={total + 1} aria-colcount={columns.length + 1} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+        <div class="lines" style={{ height: `${inner + ROW_PX}px` }}>
+          <div class="line names" role="row" style={template}>
+            <span class="n dim" role="columnheader" aria-label="Number">#</span>
+            {columns.map((name, at) => (
+              <span key={name} role="columnheader" class={isNumber[at] ? "n" : ""} aria-sort={sort?.name === name ? (sort.down ? "descending" : "ascending") : "none"}>
+                {total <= PAGE_ROWS ? (
+                  <button type="button" title={`Sort by ${name}`} onClick={() => press(name)}>
+                    {name}
+                    {sort?.name === name && (sort.down ? " ↓" : " ↑")}
+                  </button>
+                ) : (
+                  name
+                )}
+              </span>
+            ))}
+          </div>
+          {lines}
+        </div>
+      </div>
+      {cell && (
+        <Dialog wide title={cell.name} onClose={() => setCell(undefined)}>
+          <pre>{typeof cell.value === "object" ? JSON.stringify(cell.value, null, 2) : shown(cell.value)}</pre>
+        </Dialog>
+      )}
+    </>
+  );
+}

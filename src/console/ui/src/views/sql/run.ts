@@ -1,0 +1,79 @@
+// A statement on its way: submitted, awaited, cancelled; and the statements of an editor's text.
+import { api } from "../../api/client";
+import type { ExecutionView } from "../../generated/api";
+
+/** Short, because a statement can be cancelled only when its id is known. */
+const WAIT_MS = 500;
+const LOOK_EVERY_MS = 500;
+
+export interface Statement {
+  text: string;
+  from: number;
+  to: number;
+}
+
+/** The statements of a text, split at semicolons that stand in no string, name, comment or dollar quote. */
+export function statements(text: string): Statement[] {
+  const found: Statement[] = [];
+  const quoted = /'(?:[^']|'')*'?|"(?:[^"]|"")*"?|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|(\$\w*\$)[\s\S]*?(?:\1|$)|;/g;
+  let from = 0;
+  const put = (to: number) => {
+    const part = text.slice(from, to);
+    const lead = part.length - part.trimStart().length;
+    if (part.trim()) found.push({ text: part.trim(), from: from + lead, to: from + lead + part.trim().length });
+  };
+  for (const match of text.matchAll(quoted)) {
+    if (match[0] !== ";") continue;
+    put(match.index);
+    from = match.index + 1;
+  }
+  put(text.length);
+  return found;
+}
+
+/** The statement around a place of the text. */
+export function statementAt(text: string, place: number): Statement | undefined {
+  const all = statements(text);
+  return all.find((one) => place <= one.to + 1) ?? all.at(-1);
+}
+
+/** The names of `{{parameters}}`, in the order in which they first stand. */
+export function parameters(sql: string): string[] {
+  return [...new Set([...sql.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map((match) => match[1] ?? ""))];
+}
+
+/** The statement with `$1`, `$2` … in the place of its parameters, and their values in that order. */
+export function bound(sql: string, values: ReadonlyMap<string, string>): { sql: string; params: unknown[] } {
+  const names = parameters(sql);
+  const text = sql.replace(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => `$${names.indexOf(name) + 1}`);
+  const read = (value: string) => (value.trim() !== "" && Number.isFinite(Number(value)) ? Number(value) : value);
+  return { sql: text, params: names.map((name) => read(values.get(name) ?? "")) };
+}
+
+/** Where an error of the box says that it is, as a place of the statement. */
+export function errorPlace(message: string, sql: string): number | undefined {
+  const at = /line:? (\d+),? col(?:umn)?:? (\d+)/i.exec(message);
+  if (!at) return undefined;
+  const lines = sql.split("\n").slice(0, Number(at[1]) - 1);
+  const before = lines.reduce((sum, line) => sum + line.length + 1, 0);
+  return Math.min(before + Number(at[2]) - 1, sql.length);
+}
+
+export async function submit(sql: string, params: unknown[], dryRun: boolean): Promise<ExecutionView> {
+  return api("POST /api/v1/bi/queries", { body: { sql, ...(params.length > 0 && { params }), dryRun, waitMs: WAIT_MS } });
+}
+
+/** Waits until it has ended; tells each state on the way. */
+export async function ended(first: ExecutionView, signal: AbortSignal, told: (execution: ExecutionView) => void): Promise<ExecutionView> {
+  let execution = first;
+  while (execution.status === "queued" || execution.status === "running") {
+    told(execution);
+    await new Promise((resume) => setTimeout(resume, LOOK_EVERY_MS));
+    execution = await api("GET /api/v1/bi/queries/{id}", { path: { id: execution.jobId }, signal });
+  }
+  return execution;
+}
+
+export async function cancel(id: string): Promise<void> {
+  await api("POST /api/v1/bi/queries/{id}/cancel", { path: { id } });
+}

@@ -1,0 +1,133 @@
+// One URL: what is known of it, its history as a table and as a chart of each number, two versions side by side.
+import { useMemo, useState } from "preact/hooks";
+import { api } from "../api/client";
+import { useList, useLoad } from "../api/use";
+import { go, may, toast } from "../app/state";
+import { Act, Badge, Bones, Choice, Dialog, Empty, Field, Form, Head, Panel, Tags, Text, Trouble } from "../parts/basic";
+import { shown, Time } from "../parts/figures";
+import { Plot } from "../parts/lazy";
+import { List } from "../parts/list";
+import type { ExtractionHistoryEntry, UrlView } from "../generated/api";
+import { Diff } from "./diff";
+
+/** The values of each attribute at each visit, put together from what changed. */
+function numbers(history: ExtractionHistoryEntry[]): Map<string, { at: number[]; values: (number | null)[] }> {
+  const found = new Map<string, { at: number[]; values: (number | null)[] }>();
+  for (const entry of history) {
+    for (const change of entry.changed) {
+      if (typeof change.to !== "number" && typeof change.from !== "number") continue;
+      const line = found.get(change.name) ?? { at: [], values: [] };
+      line.at.push(Date.parse(entry.scrapedAt) / 1_000);
+      line.values.push(typeof change.to === "number" ? change.to : null);
+      found.set(change.name, line);
+    }
+  }
+  return found;
+}
+
+function Charts({ history }: { history: ExtractionHistoryEntry[] }) {
+  const found = useMemo(() => numbers(history), [history]);
+  const names = [...found.keys()];
+  const [name, setName] = useState("");
+  const at = name || names[0];
+  const line = at ? found.get(at) : undefined;
+  const series = useMemo(() => (line && at ? [{ label: at, values: line.values }] : []), [line, at]);
+  if (!line || !at) return <Empty title="No numbers yet">A number that was read on a visit stands here, as it changes.</Empty>;
+  return (
+    <div class="stack">
+      <Choice label="Number" value={at} options={names.map((one) => [one, one] as const)} onPick={setName} />
+      <Plot at={line.at} series={series} points={line.at.length < 3} height={180} label={`${at} at each visit`} />
+    </div>
+  );
+}
+
+function Edit({ url, onDone }: { url: UrlView; onDone: () => void }) {
+  const [tags, setTags] = useState(url.tags.join(", "));
+  const [pageType, setPageType] = useState(url.pageType ?? "");
+  const [metadata, setMetadata] = useState(JSON.stringify(url.metadata, null, 2));
+  const send = async () => {
+    const parsed: unknown = JSON.parse(metadata || "{}");
+    if (!parsed || typeof parsed !== "object" || Array.isArray(parsed)) throw new Error("Metadata must be a JSON object");
+    const type = pageType.trim();
+    const body = { tags: tags.split(",").map((tag) => tag.trim()).filter(Boolean), metadata: parsed as Record<string, unknown> };
+    await api("PATCH /api/v1/urls/{id}", { path: { id: url.id }, body: type ? { ...body, pageType: type } : { ...body, clear: ["pageType"] } });
+    toast("Saved");
+    onDone();
+  };
+  return (
+    <Form send="Save" onSend={send} onCancel={onDone}>
+      <Field label="Tags" hint="Separated by commas.">
+        <Text value={tags} onText={setTags} />
+      </Field>
+      <Field label="Page type">
+        <Text value={pageType} onText={setPageType} />
+      </Field>
+      <Field label="Metadata" hint="A JSON object of your own.">
+        <textarea class="mono" rows={6} value={metadata} onInput={(event) => setMetadata(event.currentTarget.value)} />
+      </Field>
+    </Form>
+  );
+}
+
+export function UrlPage({ id }: { id: string }) {
+  const url = useLoad((signal) => api("GET /api/v1/urls/{id}", { path: { id }, signal }), [id]);
+  const history = useList((cursor, signal) => api("GET /api/v1/extraction/history", { query: { urlId: id, limit: 200, ...(cursor && { cursor }) }, signal }), [id]);
+  const [editing, setEditing] = useState(false);
+  const [pair, setPair] = useState<string[]>([]);
+  const [compare, setCompare] = useState(false);
+  if (url.error) return <Trouble error={url.error} retry={url.reload} />;
+  if (!url.value) return <Bones />;
+  const row = url.value;
+  const collect = async () => {
+    const job = await api("POST /api/v1/jobs", { body: { urlId: id } });
+    go(`/jobs/${job.id}`);
+  };
+  const remove = async () => {
+    await api("DELETE /api/v1/urls/{id}", { path: { id } });
+    toast("The URL was deleted");
+    go("/urls");
+  };
+  const pick = (result: string) => setPair((known) => (known.includes(result) ? known.filter((one) => one !== result) : [...known, result].slice(-2)));
+  return (
+    <>
+      <Head title="URL" about={row.url}>
+        {may("jobs:write") && <Act kind="main" does={collect}>Collect now</Act>}
+        {may("urls:write") && <button type="button" class="button" onClick={() => setEditing(true)}>Edit</button>}
+        {may("urls:write") && <Act kind="bad" sure="Delete this URL? Its results stay." does={remove}>Delete</Act>}
+      </Head>
+      <div class="stack">
+        <div class="halves">
+          <Panel title="What is known">
+            <dl class="facts">
+              <dt>Address</dt><dd class="mono">{row.url}</dd>
+              <dt>Domain</dt><dd><a href={`#/urls?domain=${encodeURIComponent(row.domain)}`}>{row.domain}</a></dd>
+              <dt>Page type</dt><dd>{row.pageType ?? "found out by its pages"}</dd>
+              <dt>Tags</dt><dd><Tags tags={row.tags} /></dd>
+              <dt>Last job</dt><dd>{row.lastJobId ? <a href={`#/jobs/${row.lastJobId}`}>{row.lastStatus}</a> : "none yet"}</dd>
+              <dt>Collected</dt><dd><Time at={row.lastScrapedAt} /></dd>
+              <dt>Registered</dt><dd><Time at={row.createdAt} exact /></dd>
+              {Object.entries(row.metadata).map(([name, value]) => [<dt key={`${name}.name`}>{name}</dt>, <dd key={name}>{shown(value)}</dd>])}
+            </dl>
+          </Panel>
+          <Panel title="Numbers over time">{history.items ? <Charts history={history.items} /> : <Bones />}</Panel>
+        </div>
+        <Panel title="History" flush side={<button type="button" class="button small" disabled={pair.length !== 2} onClick={() => setCompare(true)}>Compare two versions</button>}>
+          <List
+            list={history}
+            id={(entry) => entry.resultId}
+            label="History"
+            empty={<Empty title="No results yet">Collect the page to see its first one.</Empty>}
+            columns={[
+              { title: "", cell: (entry) => <input type="checkbox" aria-label={`Choose the version of ${entry.scrapedAt}`} checked={pair.includes(entry.resultId)} onChange={() => pick(entry.resultId)} /> },
+              { title: "Visited", cell: (entry) => <a href={`#/results/${entry.resultId}`}><Time at={entry.scrapedAt} exact /></a> },
+              { title: "Status", cell: (entry) => <Badge state={entry.httpStatus < 400 ? "ok" : "failed"} /> },
+              { title: "Changed", cell: (entry) => <>{entry.changed.slice(0, 6).map((change) => <div key={change.name}><span class="dim">{change.name}</span> {shown(change.from).slice(0, 60) || "–"} → {shown(change.to).slice(0, 60) || "–"}</div>)}{entry.changed.length > 6 && <span class="dim">and {entry.changed.length - 6} more</span>}</> },
+            ]}
+          />
+        </Panel>
+      </div>
+      {editing && <Dialog title="Edit the URL" onClose={() => setEditing(false)}><Edit url={row} onDone={() => (setEditing(false), url.reload())} /></Dialog>}
+      {compare && pair[0] && pair[1] && <Dialog wide title="Two versions" onClose={() => setCompare(false)}><Diff older={pair[0] < pair[1] ? pair[0] : pair[1]} newer={pair[0] < pair[1] ? pair[1] : pair[0]} /></Dialog>}
+    </>
+  );
+}

@@ -1,0 +1,167 @@
+//! The console: its files (consolePage, consoleFile), its sessions, its types, and what people do with it in a browser.
+//!
+//! Journeys are driven by Node.js and Debian's Chromium against a real box. Where one of them, or npm's registry, is not
+//! there, the test says so and does nothing.
+
+mod session;
+
+use crate::clients::{run, skipped, tools};
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, PASSWORD, collect, eventually, expect, get, join, post};
+use crate::tidy::root;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::process::Command;
+
+/// What drives the browser and looks at what is there.
+const DRIVER: &[&str] = &["playwright-core@1.65.1", "axe-core@4.14.1"];
+/// What reads the types; the console's own lock file has the same release.
+const COMPILER: &[&str] = &["typescript@5.9.3"];
+/// All journeys, on a machine that does other things as well.
+const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(900);
+
+/// npm, about to install these into the folder.
+fn npm(folder: &Path, packages: &[&str]) -> Command {
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
+    npm.arg(folder).args(packages);
+    npm
+}
+
+fn chromium() -> Option<PathBuf> {
+    let named = std::env::var_os("GLEANER_CHROMIUM").map(PathBuf::from);
+    let usual = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+    named.into_iter().chain(usual.map(PathBuf::from)).find(|path| path.exists())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_come_compressed_and_are_kept_as_long_as_they_may_be() {
+    let at = Appliance::start().await;
+    let browser = at.client().header("accept", "text/html,*/*");
+    let shell = get(&at.client(), "/console").await;
+    assert_eq!((shell.status.as_u16(), shell.header("content-type")), (200, "text/html; charset=utf-8"));
+    if webui::shell().is_none() {
+        assert!(shell.text().contains("built without its console"), "{}", shell.text());
+        assert_eq!(get(&browser, "/").await.status, 200, "there is nowhere to lead to");
+        return skipped("the console", "this box was built without it");
+    }
+    let led = get(&browser, "/").await;
+    assert_eq!((led.status.as_u16(), led.header("location")), (303, "/console"));
+    assert_eq!(get(&at.client(), "/").await.status, 200, "a program is shown what there is");
+    let policy = shell.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert!(policy.contains("require-trusted-types-for 'script'"), "{policy}");
+    assert_eq!(shell.header("cache-control"), "no-cache");
+    let text = shell.text();
+    assert!(!text.contains("<style") && !text.contains("://"), "{text}");
+    let known = at.client().header("if-none-match", shell.header("etag"));
+    assert_eq!(get(&known, "/console").await.status, 304);
+    for file in webui::all().iter().filter(|file| file.name != "index.html") {
+        let path = format!("/console/assets/{}", file.name);
+        let plain = get(&at.client(), &path).await;
+        assert_eq!((plain.status.as_u16(), plain.header("content-type")), (200, file.media_type()), "{path}");
+        assert!(plain.header("cache-control").ends_with("immutable"), "{path}");
+        assert_eq!(plain.bytes, file.plain, "{path}");
+        let packed = get(&at.client().header("accept-encoding", "gzip, br"), &path).await;
+        assert_eq!((packed.header("content-encoding"), &packed.bytes[..]), ("br", file.brotli), "{path}");
+    }
+    for missing in ["index.html", "main.js", "%2e%2e%2fsecrets", "x".repeat(300).as_str()] {
+        assert_eq!(get(&at.client(), &format!("/console/assets/{missing}")).await.status, 404, "{missing}");
+    }
+}
+
+/// A field that the console reads and the API does not have (any more) is an error here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_console_fits_the_document() {
+    let tools = match tools("node", COMPILER, |folder| npm(folder, COMPILER)).await {
+        Ok(tools) => tools,
+        Err(why) => return skipped("TypeScript", &why),
+    };
+    let work = tempfile::tempdir().unwrap();
+    let ui = root().join("src/console/ui");
+    let copied = Command::new("cp")
+        .arg("-r")
+        .args(
+            ["src", "package.json", "package-lock.json", "tsconfig.json", "types.mjs"]
+                .map(|name| ui.join(name)),
+        )
+        .arg(work.path())
+        .status();
+    assert!(copied.await.unwrap().success());
+    let mut install = Command::new("npm");
+    install.args(["ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev"]);
+    if let Err(why) = run(install.current_dir(work.path()), Duration::from_secs(240)).await {
+        return skipped("what the console is made of", &why);
+    }
+    let mut types = Command::new("node");
+    types.arg("types.mjs").arg(root().join("data/openapi.json")).current_dir(work.path());
+    run(&mut types, Duration::from_secs(60)).await.unwrap();
+    let mut compiler = Command::new("node");
+    compiler.arg(tools.join("node_modules/typescript/bin/tsc")).arg("--noEmit").current_dir(work.path());
+    run(&mut compiler, Duration::from_secs(300)).await.unwrap();
+}
+
+/// A shop whose pages and names are full of markup.
+async fn hostile_shop() -> Web {
+    Web::open(|path| {
+        let is_gone = path.starts_with("/gone/");
+        let number = path.rsplit('/').next().filter(|_| !is_gone)?.parse::<u32>().ok()?;
+        let json = json!({
+            "@context": "https://schema.org", "@type": "Product", "sku": number.to_string(),
+            "name": format!("<img src=x onerror=\"document.title='owned'\"> plane {number}"),
+            "description": "javascript:alert(1) \"><svg onload=alert(1)>",
+            "offers": { "@type": "Offer", "price": f64::from(number) + 0.5, "priceCurrency": "EUR" },
+        });
+        let json = json.to_string().replace('<', "\\u003c");
+        Some(Answer::html(format!(
+            "<title>&lt;script>Plane {number}</title><script type=\"application/ld+json\">{json}</script><h1>Plane \
+             {number}</h1><p class=price>{number}.50 EUR</p><script>document.title='owned'</script>"
+        )))
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn journeys_in_a_browser() {
+    if webui::shell().is_none() {
+        return skipped("the console", "this box was built without it");
+    }
+    let Some(chromium) = chromium() else { return skipped("Chromium", "there is none on this machine") };
+    let tools = match tools("node", DRIVER, |folder| npm(folder, DRIVER)).await {
+        Ok(tools) => tools,
+        Err(why) => return skipped("playwright-core", &why),
+    };
+    let web = hostile_shop().await;
+    let at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let member = at.member("ada").await;
+    join(&at, &member.browser, "vi", "viewer").await;
+    let pages: Vec<_> = (1..=8).map(|n| web.url(&format!("/p/{n}"))).collect();
+    let tagged = |url: &String| json!({ "url": url, "tags": ["<b>bold</b>", "javascript:alert(1)"], "pageType": "product" });
+    let urls: Vec<_> = pages.iter().map(tagged).collect();
+    expect(post(&member.api, "/api/v1/urls", &json!({ "urls": urls })).await, 200);
+    for page in &pages {
+        assert_eq!(collect(&member.api, page).await["status"], "succeeded");
+    }
+    eventually("SQL has the jobs", Duration::from_secs(60), || async {
+        let asked = json!({ "sql": "SELECT count(*) AS n FROM jobs", "waitMs": 10_000 });
+        let answer = expect(post(&member.api, "/api/v1/bi/queries", &asked).await, 200);
+        (answer["results"]["rows"][0]["n"] == 8).then_some(())
+    })
+    .await;
+    let journeys = root().join("tests/it/console/journeys");
+    let mut files: Vec<_> =
+        std::fs::read_dir(&journeys).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
+    files.sort();
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]).args(files);
+    node.env("GLEANER_URL", at.app().url())
+        .env("GLEANER_EMAIL", &member.email)
+        .env("GLEANER_PASSWORD", PASSWORD);
+    node.env("GLEANER_KEY", &member.key).env("GLEANER_SHOP", web.url("")).env("GLEANER_TOOLS", tools);
+    node.env("GLEANER_CHROMIUM", chromium).env("GLEANER_VIEWER", "vi@example.com");
+    let said = run(&mut node, JOURNEYS_TIME_MAX).await;
+    println!("{}", said.as_ref().map_or_else(String::as_str, String::as_str));
+    assert!(said.is_ok(), "journeys failed");
+}

@@ -1,0 +1,39 @@
+// Pictures of every view of a running box, in both themes and two widths, to be looked at:
+// node shots.mjs URL EMAIL PASSWORD FOLDER [VIEW…]; playwright-core must be where Node.js finds it (NODE_PATH counts).
+import { mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const [url, email, password, folder, ...named] = process.argv.slice(2);
+const require = createRequire(process.env.NODE_PATH ? `${process.env.NODE_PATH}/` : import.meta.url);
+const { chromium } = require("playwright-core");
+const all = ["overview", "sql", "results", "urls", "jobs", "batches", "schedules", "inputs", "schemas", "providers", "workflows", "benchmarks", "outputs", "members", "keys", "plan", "audit", "profile", "device", "start"];
+const views = named.length > 0 ? named : all;
+
+mkdirSync(folder, { recursive: true });
+const executablePath = process.env.GLEANER_CHROMIUM ?? "/usr/bin/chromium";
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+for (const width of [390, 1920]) {
+  for (const colorScheme of ["light", "dark"]) {
+    const context = await browser.newContext({ viewport: { width, height: width < 500 ? 844 : 1080 }, colorScheme });
+    const page = await context.newPage();
+    const shot = (name) => page.screenshot({ path: `${folder}/${name.replace(/\W+/g, "-")}-${width}-${colorScheme}.png` });
+    await page.goto(`${url}/console`);
+    await page.getByLabel("Email address").fill(email);
+    await shot("gate");
+    await page.getByLabel("Password").fill(password);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    for (const view of views) {
+      await page.evaluate((to) => void (location.hash = to), `#/${view}`);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.waitForTimeout(900);
+      if (view === "sql") {
+        await page.getByRole("button", { name: "Run", exact: true }).click();
+        await page.waitForTimeout(1_500);
+      }
+      await shot(view);
+    }
+    await context.close();
+  }
+}
+await browser.close();
