@@ -59,6 +59,7 @@ mod people;
 mod providers;
 mod readme;
 mod schedules;
+mod service_manager;
 mod shipped;
 mod site_sessions;
 mod sql;

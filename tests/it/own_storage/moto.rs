@@ -89,8 +89,10 @@ impl Moto {
             let rest = made.split_once(&format!("<{name}>")).unwrap().1;
             rest.split_once(&format!("</{name}>")).unwrap().0.to_owned()
         };
-        let closed =
-            client.send_bytes(http::Method::POST, "/moto-api/reset-auth", Some("text/plain"), "0").await.unwrap();
+        let closed = client
+            .send_bytes(http::Method::POST, "/moto-api/reset-auth", Some("text/plain"), "0")
+            .await
+            .unwrap();
         assert_eq!(closed.status, 200, "{}", closed.text());
         (between("AccessKeyId"), between("SecretAccessKey"))
     }
