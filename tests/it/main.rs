@@ -57,6 +57,7 @@ mod page_texts;
 mod pages;
 mod people;
 mod providers;
+mod python_client;
 mod readme;
 mod schedules;
 mod service_manager;
