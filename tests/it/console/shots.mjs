@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 const [url, email, password, folder, ...named] = process.argv.slice(2);
 const require = createRequire(process.env.NODE_PATH ? `${process.env.NODE_PATH}/` : import.meta.url);
 const { chromium } = require("playwright-core");
-const all = ["overview", "sql", "results", "urls", "jobs", "batches", "schedules", "inputs", "schemas", "providers", "workflows", "benchmarks", "outputs", "members", "keys", "plan", "audit", "profile", "device", "start"];
+const all = ["overview", "analytics", "analytics?tab=providers", "analytics?tab=credits", "analytics?tab=quality", "sql", "agents", "dashboards", "results", "urls", "jobs", "batches", "schedules", "inputs", "site-sessions", "schemas", "schemas?tab=drift", "providers", "workflows", "benchmarks", "outputs", "monitors", "members", "keys", "plan", "storage", "audit", "profile", "device", "start"];
 const views = named.length > 0 ? named : all;
 
 mkdirSync(folder, { recursive: true });

@@ -10,11 +10,10 @@ import type { ExecutionView, SavedQueryView, TableView } from "../../generated/a
 import { fitting, type ChartChoice } from "./chart";
 import type { EditorHandle } from "./editor";
 import { columnsOf, Result } from "./result";
-import { bound, cancel, ended, errorPlace, parameters, statementAt, submit, type Statement } from "./run";
+import { bound, cancel, DRAFT, ended, errorPlace, parameters, statementAt, submit, type Statement } from "./run";
 import { described, History, Save, Saved, useSaved } from "./saved";
 
 const Editor = lazy(() => import("./editor"));
-const DRAFT = "sql.draft";
 const FIRST = `SELECT domain, page_type, count(*) AS results, round(avg(quality_composite), 3) AS quality, max(scraped_at) AS newest
 FROM readings
 GROUP BY domain, page_type
