@@ -26,7 +26,9 @@ for (const width of [390, 1920]) {
     for (const view of views) {
       await page.evaluate((to) => void (location.hash = to), `#/${view}`);
       await page.getByRole("heading", { level: 1 }).waitFor();
-      await page.waitForTimeout(900);
+      // What is still loading is no picture of the view; one that stays so shows it.
+      await page.waitForFunction(() => !document.querySelector(".bones, .waiting"), undefined, { timeout: 20_000 }).catch(() => undefined);
+      await page.waitForTimeout(400);
       if (view === "sql") {
         await page.getByRole("button", { name: "Run", exact: true }).click();
         await page.waitForTimeout(1_500);

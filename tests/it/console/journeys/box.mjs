@@ -79,37 +79,40 @@ export async function until(what, ask) {
   assert.fail(`not in time: ${what}`);
 }
 
-/** What has the focus, as it is called to somebody who cannot see it. */
+/** What has the focus, as it is called to somebody who cannot see it, and whether it is pressed or written in. */
 const focused = () => {
-  const element = document.activeElement;
-  if (!element || element === document.body) return "";
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  if (!element || element === document.body) return { name: "", isPressed: false };
   const labels = [...(element.labels ?? [])].map((label) => label.innerText.split("\n")[0]);
-  return (element.getAttribute("aria-label") ?? (labels.join(" ") || element.innerText || element.textContent || "")).trim();
+  const name = (element.getAttribute("aria-label") ?? (labels.join(" ") || element.innerText || element.textContent || "")).trim();
+  return { name, isPressed: element.matches("button, a, summary") };
 };
 const STOPS_MAX = 160;
 
 /** Presses Tab until this has the focus: whatever cannot be reached so cannot be used without a pointer. */
-export async function tabTo(page, name) {
+export async function tabTo(page, name, isPressed) {
   const passed = [];
   for (let left = STOPS_MAX; left > 0; left--) {
     await page.keyboard.press("Tab");
     const at = await page.evaluate(focused);
-    if (name instanceof RegExp ? name.test(at) : at === name) return;
-    passed.push(at.slice(0, 40));
+    const isKind = isPressed === undefined || at.isPressed === isPressed;
+    if (isKind && (name instanceof RegExp ? name.test(at.name) : at.name === name)) return;
+    passed.push(at.name.slice(0, 40));
   }
   assert.fail(`${name} was not reached; passed: ${passed.join(" | ")}`);
 }
 
 /** The same, and fills it: what stood there is gone. */
 export async function typeInto(page, name, text) {
-  await tabTo(page, name);
+  await tabTo(page, name, false);
   await page.keyboard.press("Control+a");
   await page.keyboard.type(text);
 }
 
 /** The same, and presses it. */
 export async function pressOn(page, name) {
-  await tabTo(page, name);
+  await tabTo(page, name, true);
   await page.keyboard.press("Enter");
 }
 

@@ -122,8 +122,15 @@ export function Shell() {
 }
 
 export function Toasts() {
+  const box = useRef<HTMLDivElement>(null);
+  const count = toasts.value.length;
+  useEffect(() => {
+    // In front of an open dialog, too: shown again it is the topmost.
+    box.current?.hidePopover();
+    if (count > 0) box.current?.showPopover();
+  }, [toasts.value]);
   return (
-    <div class="toasts" role="status" aria-live="polite">
+    <div ref={box} class="toasts" role="status" aria-live="polite" popover="manual">
       {toasts.value.map((one) => (
         <div key={one.id} class={one.bad ? "bad" : ""}>
           <span>{one.text}</span>

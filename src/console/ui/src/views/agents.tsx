@@ -153,17 +153,18 @@ function CardView({ card, history, onAct }: CardProps) {
 function Message({ of, told, onAct }: { of: AgentMessageView; told: Told; onAct: CardProps["onAct"] }) {
   // What is said of a card later names it, too; it stands where it was shown.
   const entry = of.cardId ? told.history.cards.find((one) => one.card.id === of.cardId && one.seq === of.seq) : undefined;
-  const isQuestion = entry?.card.type === "question";
+  // These say themselves what the text says.
+  const isSaid = entry?.card.type === "question" || entry?.card.type === "save_query_offer";
   return (
     <li class={`message ${of.role}`} aria-label={of.role === "user" ? "Asked" : "Answered"}>
-      {!isQuestion && <Prose text={of.text} />}
+      {!isSaid && <Prose text={of.text} />}
       {entry && <CardView card={entry.card} history={told.history} onAct={onAct} />}
     </li>
   );
 }
 
 /** What can be asked of the box at once; the words are those of its grammar. */
-const EXAMPLES = ["how many jobs per status", "how many results per day", "SELECT domain, count(*) AS jobs FROM jobs GROUP BY domain"];
+const EXAMPLES = ["how many urls by page type", "average price of products by currency"];
 
 function Ask({ busy, onAsk }: { busy: boolean; onAsk: (text: string) => Promise<boolean> }) {
   const [text, setText] = useState("");
@@ -241,7 +242,7 @@ function Conversation({ id }: { id: string }) {
         {may("agents:write") && <Act kind="bad" sure={`Delete “${agent.value.name}” and all that was said in it?`} does={remove}>Delete</Act>}
       </Head>
       <div class="conversation">
-        {all.messages.length === 0 && !asked && <Empty title="Nothing was asked yet">Such as: {EXAMPLES.slice(0, 2).map((one) => <button type="button" class="button small" key={one} onClick={() => void ask(one)}>{one}</button>)}</Empty>}
+        {all.messages.length === 0 && !asked && <Empty title="Nothing was asked yet">Such as: {EXAMPLES.map((one) => <button type="button" class="button small" key={one} onClick={() => void ask(one)}>{one}</button>)}</Empty>}
         <ol aria-live="polite">
           {all.messages.map((one) => <Message key={one.id} of={one} told={all} onAct={act} />)}
           {asked && <li class="message user"><p class="said">{asked}</p></li>}

@@ -53,7 +53,7 @@ function Day({ at, runs, isOpen, onOpen }: { at: Date; runs: readonly RunView[];
   const isToday = dayOf(at) === dayOf(new Date());
   if (runs.length === 0) return <span class={`day ${isToday ? "today" : ""}`}>{at.getDate()}</span>;
   return (
-    <button type="button" class={`day ${isToday ? "today" : ""}`} aria-pressed={isOpen} aria-label={`${dayName.format(at)}: ${told(runs)}`} title={told(runs)} onClick={onOpen}>
+    <button type="button" class={`day ${isToday ? "today" : ""}`} aria-pressed={isOpen} title={told(runs)} onClick={onOpen}>
       {at.getDate()}
       <span class="dots" aria-hidden="true">
         {GROUPS.map(([colour, status]) => {
@@ -61,6 +61,7 @@ function Day({ at, runs, isOpen, onOpen }: { at: Date; runs: readonly RunView[];
           return count > 0 && <i key={status} class={colour}>{count > 99 ? "99+" : count}</i>;
         })}
       </span>
+      <span class="quiet">{dayName.format(at)}: {told(runs)}</span>
     </button>
   );
 }

@@ -30,7 +30,7 @@ function InputForm({ onDone }: { onDone: () => void }) {
   const [jobs, setJobs] = useState(true);
   const [ingest, setIngest] = useState<string>();
   const send = async () => {
-    const body: NewInput = { kind, name: name || null, tags: listed(tags), pageType: pageType.trim() || null, submitJobs: jobs };
+    const body: NewInput = { kind, name: name || null, tags: listed(tags), pageType: pageType.trim() || null, ...(kind !== "crawl" && { submitJobs: jobs }) };
     if (kind === "crawl") Object.assign(body, { startUrls: listed(url), depth: Number(depth), maxPages: Number(most) });
     else if (kind !== "webhook") body.url = url;
     if (kind !== "webhook") Object.assign(body, { include: listed(include), exclude: listed(exclude), cron: cron.trim() || null, timezone: cron.trim() ? Intl.DateTimeFormat().resolvedOptions().timeZone : null });
@@ -71,7 +71,7 @@ function InputForm({ onDone }: { onDone: () => void }) {
         <Field label="Their page type"><Text value={pageType} onText={setPageType} /></Field>
       </div>
       {kind !== "webhook" && <Field label="Again" hint={cron.trim() ? inWords(cron) : "Empty: when somebody runs it."}><Text class="mono" placeholder="0 6 * * *" value={cron} onText={setCron} /></Field>}
-      <Check label="Collect what is new at once" on={jobs} onSet={setJobs} />
+      {kind !== "crawl" && <Check label="Collect what is new at once" on={jobs} onSet={setJobs} />}
     </Form>
   );
 }
@@ -130,7 +130,7 @@ function InputPage({ id }: { id: string }) {
             ["Only", row.include.join(", ") || "all"],
             ["None like", row.exclude.join(", ") || "–"],
             ["Tags", <Tags tags={row.tags} />],
-            ["Collects", row.submitJobs ? "what is new, at once" : "nothing by itself"],
+            row.kind !== "crawl" && ["Collects", row.submitJobs ? "what is new, at once" : "nothing by itself"],
           ]} />
         </Panel>
         {row.kind !== "webhook" && (

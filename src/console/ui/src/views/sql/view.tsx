@@ -192,7 +192,7 @@ export function Sql() {
             <div class="filters">
               {busy ? <button type="button" class="button bad" onClick={() => void stop()}>Cancel</button> : <button type="button" class="button main" onClick={() => void run(false)}>Run</button>}
               <button type="button" class="button" disabled={busy} onClick={() => void run(true)}>Plan only</button>
-              <span class="hint"><kbd>Ctrl Enter</kbd> runs the statement at the cursor, or what is marked</span>
+              <span class="hint"><kbd>Ctrl Enter</kbd> runs the statement at the cursor, or what is marked; <kbd>Esc</kbd> and then <kbd>Tab</kbd> leave the editor</span>
             </div>
           </section>
           {error && <p class="note bad" role="alert">{error}</p>}
