@@ -216,3 +216,38 @@ test("by keys: an input is made and run, and a site's session kept and forgotten
   await page.getByRole("row", { name: /keyed\.example/ }).waitFor({ state: "detached" });
   await until("it is forgotten", async () => (await api("GET", "/site-sessions?domain=keyed.example")).items.length === 0);
 }));
+
+test("by keys: rows are walked through, a cell is opened, a column made wider", byKeys(async (page) => {
+  await goTo(page, "SQL");
+  await page.getByLabel("SQL statement").waitFor();
+  await tabTo(page, "SQL statement");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Delete");
+  await page.keyboard.type("SELECT n, 'a ''quoted'' value' AS told FROM generate_series(1, 5000) AS t(n)");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText("5,000 rows").waitFor();
+  await page.keyboard.press("Escape");
+  await tabTo(page, /^Rows of the result/);
+  await page.keyboard.press("ArrowDown");
+  for (let n = 0; n < 30; n++) await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").getByText("a 'quoted' value").waitFor();
+  await page.keyboard.press("Escape");
+  const width = () => page.getByRole("columnheader", { name: "told" }).evaluate((element) => element.getBoundingClientRect().width);
+  const before = await width();
+  await tabTo(page, /^Rows of the result/);
+  await page.keyboard.press("Alt+ArrowRight");
+  await page.waitForFunction((was) => [...document.querySelectorAll("[role=columnheader]")].at(-1).getBoundingClientRect().width > was, before);
+}));
+
+test("by keys: values of a column are offered where it is compared", byKeys(async (page) => {
+  await goTo(page, "SQL");
+  await page.getByLabel("SQL statement").waitFor();
+  await tabTo(page, "SQL statement");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Delete");
+  await page.keyboard.type("SELECT url FROM jobs WHERE status = '");
+  await page.keyboard.type("succ");
+  await page.getByRole("option", { name: "succeeded" }).waitFor();
+}));

@@ -163,7 +163,7 @@ test("the palette finds views and URLs by keyboard alone", signedIn(async (page)
   await page.getByRole("heading", { name: "Schedules" }).waitFor();
   await page.keyboard.press("Control+k");
   await page.keyboard.type("/p/5");
-  await page.getByRole("option", { name: /\/p\/5/ }).waitFor();
+  await page.getByRole("option", { name: /\/p\/5 URL/ }).waitFor();
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "URL" }).waitFor();
 }));

@@ -35,10 +35,10 @@ function One({ of, rows, total }: { of: TileView; rows: Row[]; total: number }) 
       return <p class="big">{typeof value === "number" ? (Math.abs(value) >= 1e6 ? compact(value) : number(value)) : asText(value)}</p>;
     }
     case "bar":
-      return <div class="inner"><Bars rows={rows} x={by} y={first} /></div>;
+      return <div class="inner" tabIndex={0} role="group" aria-label={of.title ?? "Chart"}><Bars rows={rows} x={by} y={first} /></div>;
     case "line":
     case "scatter":
-      return <div class="inner"><Points rows={rows} x={by} y={y.length > 0 ? y : [first]} scattered={type === "scatter"} height={Math.max(high, 90)} /></div>;
+      return <div class="inner" tabIndex={0} role="group" aria-label={of.title ?? "Chart"}><Points rows={rows} x={by} y={y.length > 0 ? y : [first]} scattered={type === "scatter"} height={Math.max(high, 90)} /></div>;
     default: {
       const listed = rows.slice(0, TABLE_ROWS).map((row, index) => ({ row, index }));
       return (
