@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use server::client::Client;
 use std::time::Instant;
 
-const BY_TYPE: &str = "SELECT page_type, count(*) AS visits FROM readings GROUP BY page_type ORDER BY visits DESC";
+const BY_TYPE: &str =
+    "SELECT page_type, count(*) AS visits FROM readings GROUP BY page_type ORDER BY visits DESC";
 const COUNT: &str = "SELECT count(*) AS visits FROM readings";
 const FAILED: &str = "SELECT count(*) AS failed FROM jobs WHERE status = 'failed'";
 /// What the conversation begins with.
@@ -41,7 +42,12 @@ async fn dashboard(client: &Client) -> Result<()> {
     };
     let tiles = [
         tile(&count, "Visits", json!({ "type": "number", "y": ["visits"] }), (0, 0, 3, 2)),
-        tile(&types, "Visits by page type", json!({ "type": "bar", "x": "page_type", "y": ["visits"] }), (3, 0, 9, 4)),
+        tile(
+            &types,
+            "Visits by page type",
+            json!({ "type": "bar", "x": "page_type", "y": ["visits"] }),
+            (3, 0, 9, 4),
+        ),
         tile(&prices, "Prices by currency", json!({ "type": "table" }), (0, 4, 12, 4)),
     ];
     let board = json!({
@@ -75,7 +81,10 @@ async fn conversation(client: &Client, shop: &Shop) -> Result<()> {
         }
         tokio::time::sleep(POLL_EVERY).await;
     }
-    let turn = expect(client.post(&format!("/api/v1/agents/{id}/messages"), &json!({ "text": QUESTION })).await, 201)?;
+    let turn = expect(
+        client.post(&format!("/api/v1/agents/{id}/messages"), &json!({ "text": QUESTION })).await,
+        201,
+    )?;
     if items(&turn, "replies").is_empty() {
         return Err(Error::internal("ask an agent of the demo", turn.to_string()));
     }

@@ -217,3 +217,29 @@ test("what was learned by pointing is a column of SQL", signedIn(async (page) =>
   await page.keyboard.press("Control+Enter");
   await page.getByRole("gridcell", { name: /EUR/ }).first().waitFor();
 }));
+
+test("a page has one stream of events, however many of its parts listen", signedIn(async (page) => {
+  const made = await api("POST", "/schedules", { name: "Listened to", cron: "0 0 1 1 *", tagFilters: ["calendar"] });
+  await api("POST", "/urls", { urls: [{ url: `${shop}/p/4`, tags: ["calendar"] }] });
+  const open = new Set();
+  let most = 0;
+  const isStream = (request) => request.headers()["accept"] === "text/event-stream";
+  page.on("request", (request) => {
+    if (!isStream(request)) return;
+    open.add(request);
+    most = Math.max(most, open.size);
+  });
+  for (const end of ["requestfinished", "requestfailed"]) page.on(end, (request) => open.delete(request));
+  await at(page, `schedules/${made.id}`);
+  await page.getByRole("button", { name: "Trigger now" }).click();
+  await page.getByRole("row", { name: /completed/ }).first().getByRole("button", { name: "Jobs" }).click();
+  await page.getByRole("dialog").getByText("live", { exact: true }).waitFor();
+  assert.equal(open.size, 1);
+  await page.keyboard.press("Escape");
+  await at(page, "monitors");
+  await page.getByRole("heading", { level: 1, name: "Monitors" }).waitFor();
+  await at(page, "keys");
+  await page.getByRole("heading", { level: 1, name: "API keys" }).waitFor();
+  await until("nobody listens any more", async () => open.size === 0);
+  assert.ok(most <= 2, `${most} streams at once`);
+}));

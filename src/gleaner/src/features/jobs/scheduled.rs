@@ -102,7 +102,10 @@ pub fn submit_pages(
         let made = job_of(tx, context, run, &page.url, row.as_ref())?;
         Ok(made.map(|NewJob { job, session }| {
             let page_type = job.page_type.or(page.page_type);
-            NewJob { job: JobV2 { page_type, tags: page.tags.clone(), metadata: page.metadata(), ..job }, session }
+            NewJob {
+                job: JobV2 { page_type, tags: page.tags.clone(), metadata: page.metadata(), ..job },
+                session,
+            }
         }))
     })
 }
