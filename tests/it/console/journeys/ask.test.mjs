@@ -25,7 +25,7 @@ async function ask(page, text) {
 test("a question is answered with its SQL, its rows and a chart, and followed up", signedIn(async (page) => {
   const id = await begin(page, "Of the <b>planes</b>");
   const metadata = { agentId: id };
-  await api("POST", "/urls", { urls: [{ url: `${shop}/p/1`, metadata }, { url: `${shop}/p/2`, metadata }, { url: "https://other.example/p/3", metadata }] });
+  await api("POST", "/urls", { urls: [{ url: `${shop}/p/1`, metadata }, { url: `${shop}/p/2`, metadata }, { url: "https://other.example/planes", metadata }] });
   const seen = { sql: `SELECT count(*) AS n FROM urls WHERE metadata ->> 'agentId' = '${id}'`, waitMs: 5_000 };
   await until("SQL knows whose URLs they are", async () => (await api("POST", "/bi/queries", seen)).results?.rows[0].n === 3);
   await ask(page, "how many urls are registered");
