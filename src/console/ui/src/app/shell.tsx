@@ -81,6 +81,8 @@ export function Shell() {
   const main = useRef<HTMLElement>(null);
   const at = here.value.parts[0] ?? "overview";
   const found = placeOf(at);
+  // Another place begins at its top.
+  useEffect(() => window.scrollTo(0, 0), [here.value.path]);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
