@@ -31,9 +31,11 @@ pub enum UserCommand {
         command: UrlsCommand,
     },
     /// Collect pages now.
-    #[command(after_help = "Examples:\n  gleaner collect $URL\n  gleaner collect $URL --page-type product --wait\n  \
+    #[command(
+        after_help = "Examples:\n  gleaner collect $URL\n  gleaner collect $URL --page-type product --wait\n  \
         gleaner collect --from urls.txt --tag shop --wait --timeout 300 --json\n\n\
-        With --wait it ends with 1 when a page failed, and with 6 when the time is over.")]
+        With --wait it ends with 1 when a page failed, and with 6 when the time is over."
+    )]
     Collect(Collect),
     /// See jobs, and take them up again or end them.
     #[command(arg_required_else_help = true)]
@@ -52,14 +54,16 @@ pub enum UserCommand {
         command: ResultsCommand,
     },
     /// Ask the organization's tables: one statement, a file, or at a prompt.
-    #[command(after_help = "Examples:\n  gleaner sql 'SELECT domain, count(*) AS pages FROM jobs GROUP BY domain'\n  \
+    #[command(
+        after_help = "Examples:\n  gleaner sql 'SELECT domain, count(*) AS pages FROM jobs GROUP BY domain'\n  \
         gleaner sql --file report.sql --format csv --output report.csv\n  \
         gleaner sql 'SELECT id FROM jobs WHERE status = $1' --param succeeded --format json\n  \
         gleaner sql 'SELECT * FROM jobs' --format parquet --output jobs.parquet\n  \
         echo 'SELECT 1 AS one' | gleaner sql --json\n\n\
         Without a statement, at a terminal, it asks for statements: each ends with ';', Tab completes tables and columns, \\d lists\n\
         tables, \\d TABLE its columns, \\q leaves. A format that is a file of its own (parquet, arrow, xlsx) needs the permission\n\
-        bi:write.")]
+        bi:write."
+    )]
     Sql(Sql),
     /// See extraction schemas, and try selectors on a page that was collected.
     #[command(arg_required_else_help = true)]
@@ -78,9 +82,11 @@ pub enum UserCommand {
         command: SchedulesCommand,
     },
     /// Any request of the API: the answer's body as it came.
-    #[command(after_help = "Examples:\n  gleaner api GET /api/v1/plans/current\n  gleaner api GET 'jobs?limit=5'\n  \
+    #[command(
+        after_help = "Examples:\n  gleaner api GET /api/v1/plans/current\n  gleaner api GET 'jobs?limit=5'\n  \
         gleaner api POST urls --body new.json\n  \
-        echo '{\"urls\": [\"https://shop.example/\"]}' | gleaner api POST urls --body -")]
+        echo '{\"urls\": [\"https://shop.example/\"]}' | gleaner api POST urls --body -"
+    )]
     Api(Api),
     /// What happened in the organization: the newest, or everything from now on.
     #[command(after_help = "Examples:\n  gleaner events --kind 'job.*' --limit 5\n  \
@@ -194,7 +200,9 @@ pub struct Collect {
 #[derive(Debug, Subcommand)]
 pub enum JobsCommand {
     /// List jobs, the newest first.
-    #[command(after_help = "Examples:\n  gleaner jobs list --status failed\n  gleaner jobs list --domain shop.example --all --json")]
+    #[command(
+        after_help = "Examples:\n  gleaner jobs list --status failed\n  gleaner jobs list --domain shop.example --all --json"
+    )]
     List {
         /// queued, running, succeeded, failed or canceled.
         #[arg(long)]
@@ -231,7 +239,9 @@ pub enum JobsCommand {
 #[derive(Debug, Subcommand)]
 pub enum ResultsCommand {
     /// Find results.
-    #[command(after_help = "Examples:\n  gleaner results list\n  gleaner results list --search lamp --page-type product --json")]
+    #[command(
+        after_help = "Examples:\n  gleaner results list\n  gleaner results list --search lamp --page-type product --json"
+    )]
     List {
         /// Only those in which this is found.
         #[arg(long, value_name = "TEXT")]
@@ -311,7 +321,9 @@ pub enum RowFormat {
 #[derive(Debug, Subcommand)]
 pub enum SchemasCommand {
     /// List the schemas that the box has learned.
-    #[command(after_help = "Examples:\n  gleaner schemas list\n  gleaner schemas list --domain shop.example --json")]
+    #[command(
+        after_help = "Examples:\n  gleaner schemas list\n  gleaner schemas list --domain shop.example --json"
+    )]
     List {
         #[arg(long)]
         domain: Option<String>,
@@ -319,9 +331,11 @@ pub enum SchemasCommand {
         page_type: Option<String>,
     },
     /// Try attributes on the newest page of a domain and a page type, or on a job's. Ends with 1 when one finds nothing.
-    #[command(after_help = "Examples:\n  gleaner schemas test $DOMAIN product --attribute 'heading=//h1'\n  \
+    #[command(
+        after_help = "Examples:\n  gleaner schemas test $DOMAIN product --attribute 'heading=//h1'\n  \
         gleaner schemas test $DOMAIN product --attributes attributes.json --job $JOB --json\n\n\
-        The file has an array of attributes, such as [{\"name\": \"heading\", \"type\": \"text\", \"xpaths\": [\"//h1\"]}].")]
+        The file has an array of attributes, such as [{\"name\": \"heading\", \"type\": \"text\", \"xpaths\": [\"//h1\"]}]."
+    )]
     Test {
         domain: String,
         page_type: String,

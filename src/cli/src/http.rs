@@ -3,7 +3,9 @@
 use crate::failure::{Exit, Failure, Outcome};
 use base::web::WebUrl;
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT,
+};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -84,7 +86,10 @@ impl Answer {
         let mut all = Vec::new();
         while let Some(part) = self.part().await? {
             if all.len() + part.len() > ANSWER_BYTES_MAX {
-                return Err(Failure::failed(format!("the answer has more than {} MiB", ANSWER_BYTES_MAX >> 20)));
+                return Err(Failure::failed(format!(
+                    "the answer has more than {} MiB",
+                    ANSWER_BYTES_MAX >> 20
+                )));
             }
             all.extend_from_slice(&part);
         }
@@ -135,13 +140,7 @@ impl Remote {
             Ok::<_, Failure>(value)
         });
         let roots = ca.map(authorities).transpose()?.unwrap_or_default();
-        Ok(Remote {
-            place,
-            key: key.transpose()?,
-            roots,
-            tls: RefCell::default(),
-            kept: RefCell::default(),
-        })
+        Ok(Remote { place, key: key.transpose()?, roots, tls: RefCell::default(), kept: RefCell::default() })
     }
 
     pub fn has_key(&self) -> bool {
@@ -226,7 +225,9 @@ impl Remote {
                 sent.map_err(|_| away(format!("{} does not answer", self.place())))?
                     .map_err(|e| away(format!("{} ended the connection: {}", self.place(), told(&e))))?
             }
-            Err(error) => return Err(away(format!("{} ended the connection: {}", self.place(), told(&error)))),
+            Err(error) => {
+                return Err(away(format!("{} ended the connection: {}", self.place(), told(&error))));
+            }
         };
         self.kept.replace(Some(connection));
         let (parts, body): (_, Incoming) = Response::into_parts(response);
@@ -351,10 +352,7 @@ impl Body for ReaderBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         let mut part = ReadBuf::new(&mut this.part);
         if let Err(error) = ready!(Pin::new(&mut this.reader).poll_read(context, &mut part)) {

@@ -30,7 +30,8 @@ impl Sink {
         let mut part = file.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
-        let made = File::create(&part).map_err(|e| Failure::usage("--output", format!("{}: {e}", part.display())))?;
+        let made = File::create(&part)
+            .map_err(|e| Failure::usage("--output", format!("{}: {e}", part.display())))?;
         Ok(Sink { out: Box::new(BufWriter::new(made)), file: Some((part, file.to_owned())) })
     }
 

@@ -73,9 +73,11 @@ impl Profiles {
 
     /// Writes them beside the old file and puts them in its place, so that there is always a whole one.
     pub fn save_in(&self, folder: &Path) -> Outcome<()> {
-        let failed = |e: std::io::Error| Failure::failed(format!("{} cannot be written: {e}", folder.display()));
+        let failed =
+            |e: std::io::Error| Failure::failed(format!("{} cannot be written: {e}", folder.display()));
         prepare(folder).map_err(failed)?;
-        let text = toml::to_string(self).map_err(|e| Failure::failed(format!("credentials cannot be written: {e}")))?;
+        let text = toml::to_string(self)
+            .map_err(|e| Failure::failed(format!("credentials cannot be written: {e}")))?;
         let new = folder.join(format!("{FILE}.{}", std::process::id()));
         let written = OpenOptions::new()
             .write(true)
@@ -146,7 +148,9 @@ pub fn check_name(name: &str) -> Outcome<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(is_plain) {
         true => Ok(()),
-        false => Err(Failure::usage("--profile", "a name has 1 to 64 letters of ASCII, digits, '-', '_' and '.'")),
+        false => {
+            Err(Failure::usage("--profile", "a name has 1 to 64 letters of ASCII, digits, '-', '_' and '.'"))
+        }
     }
 }
 

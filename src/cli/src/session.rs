@@ -225,7 +225,10 @@ pub async fn read_text(what: &str, file: &Path, bytes_max: u64) -> Outcome<Strin
 /// A file, or standard input for `-`, to be read as it comes.
 pub async fn open_reader(what: &str, file: &Path) -> Outcome<Box<dyn tokio::io::AsyncRead + Send + Unpin>> {
     if file == Path::new("-") {
-        return Ok(Box::new(tokio::io::stdin()));
+        use std::os::fd::AsFd;
+        let input = std::io::stdin().as_fd().try_clone_to_owned();
+        let input = input.map_err(|e| Failure::usage(what, format!("standard input: {e}")))?;
+        return Ok(Box::new(tokio::fs::File::from_std(input.into())));
     }
     let opened = tokio::fs::File::open(file).await;
     Ok(Box::new(opened.map_err(|e| Failure::usage(what, format!("{}: {e}", file.display())))?))

@@ -88,10 +88,14 @@ enum Command {
 #[derive(Subcommand)]
 enum ConfigCommand {
     /// Say every fault of a configuration, with its place, its key and the reason. Ends with 1 when there is one.
-    #[command(after_help = "Examples:\n  gleaner config check\n  gleaner config check --config appliance.toml --json")]
+    #[command(
+        after_help = "Examples:\n  gleaner config check\n  gleaner config check --config appliance.toml --json"
+    )]
     Check(ConfigPlace),
     /// Show what is in force, and where each value is from: default, file or environment. Secrets are hidden.
-    #[command(after_help = "Examples:\n  gleaner config show\n  gleaner config show --config appliance.toml --json")]
+    #[command(
+        after_help = "Examples:\n  gleaner config show\n  gleaner config show --config appliance.toml --json"
+    )]
     Show(ConfigPlace),
 }
 

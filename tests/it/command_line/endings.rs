@@ -59,7 +59,9 @@ async fn two_organizations_at_one_desk_see_nothing_of_each_other() {
     }
     let none = desk.good(&["jobs", "list", "--json", "--profile", "eve"]).await;
     assert_eq!(none, "");
-    let of = async |profile: &str| lines(&desk.good(&["whoami", "--json", "--profile", profile]).await.replace('\n', "")).remove(0);
+    let of = async |profile: &str| {
+        lines(&desk.good(&["whoami", "--json", "--profile", profile]).await.replace('\n', "")).remove(0)
+    };
     assert_eq!(of("eve").await["organization"]["name"], "eve");
     assert_eq!(of("default").await["organization"]["name"], "ada");
     let profiles = desk.good(&["profiles", "--use", "eve", "--json"]).await;
@@ -93,7 +95,10 @@ async fn errors_of_the_box_are_told_with_field_reason_and_request() {
     desk.refused(&["jobs", "list", "--status", "sleeping"], 1, "status").await;
     let typed = desk.run(&["jobs", "list", "--status", "sleeping", "--json"]).await;
     let told = lines(&typed.err).remove(0);
-    assert_eq!((&told["status"], &told["exitCode"], &told["error"]), (&json!(400), &json!(1), &json!("Validation failed")));
+    assert_eq!(
+        (&told["status"], &told["exitCode"], &told["error"]),
+        (&json!(400), &json!(1), &json!("Validation failed"))
+    );
     assert!(told["message"].as_str().unwrap().contains("status") && told["requestId"].is_string(), "{told}");
     desk.refused(&["sql", "SELECT * FROM nowhere"], 1, "nowhere").await;
     desk.refused(&["api", "GET", "jobs?zz=1"], 1, "zz").await;
@@ -109,7 +114,10 @@ async fn errors_of_the_box_are_told_with_field_reason_and_request() {
     let typed = desk.run(&["collect", &web.url("/held"), "--wait", "--timeout", "1"]).await;
     assert_eq!(typed.code, Some(6), "{}", typed.err);
     assert!(typed.out.contains("/held"), "what is known by then is told: {}", typed.out);
-    assert!(!typed.err.contains('\u{1b}') && !typed.out.contains('\u{1b}'), "no bar and no colours off a terminal");
+    assert!(
+        !typed.err.contains('\u{1b}') && !typed.out.contains('\u{1b}'),
+        "no bar and no colours off a terminal"
+    );
     let typed = desk.run(&["collect", "http://127.0.0.1:1/", "--wait", "--json"]).await;
     assert_eq!(typed.code, Some(1), "{}", typed.err);
     desk.refused(&["events", "--follow", "--timeout", "1"], 6, "the time is over").await;
@@ -128,15 +136,21 @@ async fn much_comes_whole_and_a_reader_who_leaves_is_no_failure() {
     let told: serde_json::Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["created"], 2_500);
     let listed = lines(&desk.good(&["urls", "list", "--tag", "many", "--all", "--json"]).await);
-    let names: std::collections::BTreeSet<_> = listed.iter().map(|url| url["url"].as_str().unwrap()).collect();
+    let names: std::collections::BTreeSet<_> =
+        listed.iter().map(|url| url["url"].as_str().unwrap()).collect();
     assert_eq!((listed.len(), names.len()), (2_500, 2_500));
     let typed = desk.run(&["urls", "list", "--limit", "3"]).await;
     assert_eq!(typed.out.lines().count(), 4, "a heading and three rows");
     assert!(typed.err.contains("--all"), "{}", typed.err);
-    let rows = "SELECT n, repeat('x', 200) AS text FROM generate_series(1, 20000) AS t(n)";
+    let rows = "SELECT n, repeat('x', 200) AS text FROM generate_series(1, 20000) AS t(n) ORDER BY n";
     let csv = desk.good(&["sql", rows, "--format", "csv"]).await;
-    let numbers: Vec<u32> = csv.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
-    assert!(numbers.len() >= 10_000 && numbers.windows(2).all(|pair| pair[0] < pair[1]), "{} rows", numbers.len());
+    let numbers: Vec<u32> =
+        csv.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
+    assert!(
+        numbers.len() >= 10_000 && numbers.windows(2).all(|pair| pair[0] < pair[1]),
+        "{} rows",
+        numbers.len()
+    );
 
     // `head -n 1`, and one who takes nothing.
     for arguments in [&["sql", rows, "--format", "csv"][..], &["urls", "list", "--all", "--json"]] {
@@ -180,8 +194,17 @@ async fn a_stream_goes_on_where_it_was_after_the_box_was_away() {
     let address = at.client().base().trim_start_matches("http://").to_owned();
     let desk = Desk::of(&at, &ada).await;
     at.set("SERVER__LISTEN", &address);
-    let mut command =
-        desk.gleaner(&["events", "--follow", "--after", "0", "--kind", "job.succeeded", "--count", "2", "--json"]);
+    let mut command = desk.gleaner(&[
+        "events",
+        "--follow",
+        "--after",
+        "0",
+        "--kind",
+        "job.succeeded",
+        "--count",
+        "2",
+        "--json",
+    ]);
     let child = command.spawn().unwrap();
     let following = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
     let first = collect(&ada.api, &web.url("/1")).await;

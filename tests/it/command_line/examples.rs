@@ -11,7 +11,11 @@ use std::time::Duration;
 const WAIT: Duration = Duration::from_secs(60);
 
 /// What the variables of examples are.
-async fn variables(at: &Appliance, member: &Member, web: &crate::harness::web::Web) -> BTreeMap<&'static str, String> {
+async fn variables(
+    at: &Appliance,
+    member: &Member,
+    web: &crate::harness::web::Web,
+) -> BTreeMap<&'static str, String> {
     let mut variables = BTreeMap::new();
     let job = collect(&member.api, &web.url("/one")).await;
     let result = eventually("the result is found", WAIT, || async {
@@ -20,7 +24,8 @@ async fn variables(at: &Appliance, member: &Member, web: &crate::harness::web::W
     })
     .await;
     let held = expect(post(&member.api, "/api/v1/jobs", &json!({ "url": web.url("/held") })).await, 201);
-    let schedule = json!({ "name": "nightly", "cron": "0 3 * * *", "timezone": "UTC", "tagFilters": ["shop"] });
+    let schedule =
+        json!({ "name": "nightly", "cron": "0 3 * * *", "timezone": "UTC", "tagFilters": ["shop"] });
     let schedule = expect(post(&member.api, "/api/v1/schedules", &schedule).await, 201);
     let output = json!({ "kind": "feed", "events": ["job.succeeded"] });
     let output = expect(post(&member.api, "/api/v1/outputs", &output).await, 201);
@@ -114,7 +119,9 @@ async fn every_example_of_the_help_runs_as_typed() {
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
     let page = std::fs::read_to_string(desk.folder().join("page.html")).unwrap();
     assert!(page.contains("<h1>Lamp one</h1>"), "the page as it was fetched");
-    assert!(desk.folder().join("man1/gleaner-urls-add.1").exists());
+    desk.good(&["man", "man1"]).await;
+    let page = std::fs::read_to_string(desk.folder().join("man1/gleaner-urls-add.1")).unwrap();
+    assert!(page.contains("ndjson"), "{page}");
     web.release_all();
     at.stop().await;
 }
@@ -132,7 +139,8 @@ fn the_page_agrees_with_the_commands() {
     sorted_told.sort();
     sorted_all.sort();
     assert_eq!(sorted_told, sorted_all);
-    let rows: Vec<_> = page.lines().filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit()).collect();
+    let rows: Vec<_> =
+        page.lines().filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit()).collect();
     let codes: Vec<_> =
         cli::Exit::ALL.iter().map(|exit| format!("| {} | {} |", exit.code(), exit.about())).collect();
     assert_eq!(rows, codes);

@@ -128,9 +128,9 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
-/// What the help of a command says; all of it.
+/// What the help of a command says; all of it, in lines that are not broken.
 fn help(path: &[String]) -> String {
-    let output = Command::new(binary()).args(path).arg("--help").output().unwrap();
+    let output = Command::new(binary()).args(path).arg("--help").env("COLUMNS", "400").output().unwrap();
     assert!(output.status.success(), "{path:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

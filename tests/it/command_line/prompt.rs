@@ -16,7 +16,10 @@ async fn statements_are_asked_for_completed_and_remembered() {
     python.arg("-c").arg(include_str!("prompt.py")).env("TERM", "xterm");
     let typed = ended(python).await;
     assert_eq!(typed.code, Some(0), "{}\n{}", typed.out, typed.err);
-    assert_eq!(typed.out.trim(), "statement table completed continued refused described interrupted remembered left");
+    assert_eq!(
+        typed.out.trim(),
+        "statement table completed continued refused described interrupted remembered left"
+    );
     let history = desk.configurations().join("gleaner/sql_history");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&history).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600, "what was asked is for nobody else's eyes");

@@ -28,7 +28,10 @@ pub async fn api(session: &Session, given: &Api) -> Outcome<()> {
         sink.write(&part)?;
         sink.flush()?;
     }
-    let is_text = answer.headers.get("content-type").is_some_and(|media| media.as_bytes().starts_with(b"application/json"));
+    let is_text = answer
+        .headers
+        .get("content-type")
+        .is_some_and(|media| media.as_bytes().starts_with(b"application/json"));
     if is_text && !ends_line && given.output.is_none() {
         sink.write(b"\n")?;
     }

@@ -107,7 +107,10 @@ impl<'s> Follow<'s> {
                 match event.name.as_str() {
                     "stream.position" => {}
                     "stream.gap" => {
-                        say(&format!("gleaner: {}", visible(data["message"].as_str().unwrap_or("events were missed"))));
+                        say(&format!(
+                            "gleaner: {}",
+                            visible(data["message"].as_str().unwrap_or("events were missed"))
+                        ));
                     }
                     _ => return Ok(data),
                 }
@@ -137,7 +140,9 @@ impl<'s> Follow<'s> {
             Ok(Some(part)) => {
                 self.away = None;
                 let events = self.reader.take(&part);
-                self.waiting.extend(events.ok_or_else(|| Failure::failed("an event is larger than any that there is"))?);
+                self.waiting.extend(
+                    events.ok_or_else(|| Failure::failed("an event is larger than any that there is"))?,
+                );
                 Ok(())
             }
             Ok(None) => Err(Failure::new(Exit::Away, "the stream has ended")),

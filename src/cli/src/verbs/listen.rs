@@ -47,7 +47,10 @@ pub async fn listen(session: &Session, given: OutputsCommand) -> Outcome<()> {
     let output = session.remote.get(&format!("/api/v1/outputs/{}", escaped(&id))).await?;
     let filter = Filter::of(&output)?;
     let mut follow = Follow::new(session, path_of(&output, after), timeout);
-    say(&format!("gleaner: messages of {} go to {forward_to}", visible(output["name"].as_str().unwrap_or(&id))));
+    say(&format!(
+        "gleaner: messages of {} go to {forward_to}",
+        visible(output["name"].as_str().unwrap_or(&id))
+    ));
     let mut sink = Sink::open(None)?;
     let (mut sequence, mut refused) = (0, 0);
     while count.is_none_or(|count| sequence < count) {
@@ -136,7 +139,7 @@ impl Filter {
 
     fn lets_through(&self, event: &Value, result: Option<&Value>) -> Outcome<bool> {
         let page_type = result.and_then(|result| result["pageType"].as_str());
-        if !self.page_types.is_empty() && !self.page_types.iter().any(|known| page_type == Some(known)) {
+        if !self.page_types.is_empty() && !self.page_types.iter().any(|known| page_type == Some(known.as_str())) {
             return Ok(false);
         }
         let Some(condition) = &self.condition else { return Ok(true) };
@@ -177,11 +180,8 @@ impl Receiver {
     async fn send(&self, event: &Value, body: &str) -> Result<u16, String> {
         let id = format!("msg_{}", event["id"].as_str().unwrap_or_default().replace('-', ""));
         let now = Timestamp::now().as_second();
-        let mut headers = vec![
-            ("accept", "*/*".to_owned()),
-            (ID_HEADER, id.clone()),
-            (TIMESTAMP_HEADER, now.to_string()),
-        ];
+        let mut headers =
+            vec![("accept", "*/*".to_owned()), (ID_HEADER, id.clone()), (TIMESTAMP_HEADER, now.to_string())];
         if !self.keys.is_empty() {
             headers.push((SIGNATURE_HEADER, signature(&id, now, body.as_bytes(), &self.keys)));
         }
@@ -194,7 +194,8 @@ impl Receiver {
             Ok::<_, Failure>(status)
         };
         let answered = tokio::time::timeout(RECEIVER_TIME, sent).await;
-        let answered = answered.map_err(|_| format!("did not answer within {} s", RECEIVER_TIME.as_secs()))?;
+        let answered =
+            answered.map_err(|_| format!("did not answer within {} s", RECEIVER_TIME.as_secs()))?;
         match answered.map_err(|failure| failure.to_string())? {
             status if status.is_success() => Ok(status.as_u16()),
             status => Err(format!("answered {}", status.as_u16())),
@@ -223,7 +224,8 @@ mod tests {
 
     #[test]
     fn the_stream_is_asked_for_what_may_be_the_outputs() {
-        let output = json!({ "events": ["job.*", "result.new"], "tags": ["a", "b c"], "domain": "shop.example" });
+        let output =
+            json!({ "events": ["job.*", "result.new"], "tags": ["a", "b c"], "domain": "shop.example" });
         assert_eq!(
             path_of(&output, Some(0)),
             "/api/v1/events?kind=job.%2A%2Cresult.new&domain=shop.example&after=0&tag=a&tag=b%20c"
@@ -236,7 +238,8 @@ mod tests {
             "id": "0-1", "seq": 9, "at": "2026-01-01T00:00:00Z", "kind": "result.new", "domain": "shop.example",
             "subject": { "type": "result", "id": "r" }, "tags": [], "data": {},
         });
-        let result = json!({ "url": "https://a/", "pageType": "product", "changed": [], "values": { "price": 90 } });
+        let result =
+            json!({ "url": "https://a/", "pageType": "product", "changed": [], "values": { "price": 90 } });
         let asks = |output: Value, result: Option<&Value>| {
             Filter::of(&output).unwrap().lets_through(&event, result).unwrap()
         };
@@ -245,7 +248,8 @@ mod tests {
         assert!(!asks(json!({ "condition": "price < 10" }), Some(&result)));
         assert!(!asks(json!({ "pageTypes": ["article"] }), Some(&result)));
         assert!(!asks(json!({ "pageTypes": ["product"] }), None));
-        let sent: Value = serde_json::from_str(&body("https://box", &event, Some(&result), 1).unwrap()).unwrap();
+        let sent: Value =
+            serde_json::from_str(&body("https://box", &event, Some(&result), 1).unwrap()).unwrap();
         assert_eq!((&sent["sequence"], &sent["data"]["values"]["price"]), (&json!(1), &json!(90)));
         assert!(body("https://box", &json!({}), None, 1).is_err());
     }

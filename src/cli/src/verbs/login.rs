@@ -77,7 +77,8 @@ async fn with_code(url: &str, ca: Option<&Path>) -> Outcome<(String, String)> {
     say(&format!("Approve the code {} at\n  {}", visible(&code), visible(&page)));
     say("Waiting …");
     let wait = Duration::from_secs(started["interval"].as_u64().unwrap_or(5)).max(POLL_MIN);
-    let ends = tokio::time::Instant::now() + Duration::from_secs(started["expires_in"].as_u64().unwrap_or(600));
+    let ends =
+        tokio::time::Instant::now() + Duration::from_secs(started["expires_in"].as_u64().unwrap_or(600));
     while tokio::time::Instant::now() < ends {
         tokio::time::sleep(wait).await;
         let body = crate::http::Payload::json(&json!({ "device_code": device }));

@@ -71,9 +71,7 @@ pub async fn carry_out(command: UserCommand) -> Outcome<()> {
         Is::Outputs { common, command } => {
             let session = Session::open(&common)?;
             match command {
-                OutputsCommand::List { rows } => {
-                    session.list("/api/v1/outputs", &[], &rows, &OUTPUTS).await
-                }
+                OutputsCommand::List { rows } => session.list("/api/v1/outputs", &[], &rows, &OUTPUTS).await,
                 listen => listen::listen(&session, listen).await,
             }
         }

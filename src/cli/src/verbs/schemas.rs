@@ -87,7 +87,8 @@ fn tell(session: &Session, asked: &[Value], told: &Value) -> Outcome<()> {
         let mut table = Table::new(["NAME", "VALUE", "REASON"].map(str::to_owned), width());
         for name in names() {
             let errors = told["attributeErrors"].as_array().into_iter().flatten();
-            let reason = errors.filter(|error| error["name"] == name).map(|error| cell(error.get("reason"))).next();
+            let reason =
+                errors.filter(|error| error["name"] == name).map(|error| cell(error.get("reason"))).next();
             let cells = vec![crate::output::visible(name), cell(value(name)), reason.unwrap_or_default()];
             table.row(cells, &mut sink)?;
         }

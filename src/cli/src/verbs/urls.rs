@@ -24,8 +24,12 @@ const URLS: [Column; 6] = [
     ("LAST", "/lastStatus"),
     ("COLLECTED", "/lastScrapedAt"),
 ];
-const ADDED: [Column; 4] =
-    [("CREATED", "/created"), ("UPDATED", "/updated"), ("DUPLICATES", "/duplicates"), ("INVALID", "/invalidTotal")];
+const ADDED: [Column; 4] = [
+    ("CREATED", "/created"),
+    ("UPDATED", "/updated"),
+    ("DUPLICATES", "/duplicates"),
+    ("INVALID", "/invalidTotal"),
+];
 
 pub async fn carry_out(session: &Session, command: UrlsCommand) -> Outcome<()> {
     match command {
@@ -114,7 +118,8 @@ impl Added {
             self.invalid_total += 1;
             let line = refused["index"].as_u64().and_then(|at| part.get(at as usize)).map(|(line, _)| *line);
             if self.invalid.len() < REFUSED_SHOWN {
-                self.invalid.push(json!({ "line": line, "url": refused["url"], "reason": refused["reason"] }));
+                self.invalid
+                    .push(json!({ "line": line, "url": refused["url"], "reason": refused["reason"] }));
             }
         }
         Ok(())

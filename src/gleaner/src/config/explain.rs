@@ -75,12 +75,15 @@ pub(crate) fn faults(
     while let Err(error) = read(&text, env.clone()) {
         let told = error.for_operator();
         let (key, reason) = told.split_once(": ").unwrap_or(("", &told));
+        let key = &in_full(key, reason);
         let mut table: Option<Table> = text.parse().ok();
         let places = take_out(key, table.as_mut(), &mut env);
         let is_whole = key == name || key.is_empty();
         let place = match &*places {
             [] => name.to_owned(),
-            places => places.iter().map(|place| place.as_deref().unwrap_or(name)).collect::<Vec<_>>().join(", "),
+            places => {
+                places.iter().map(|place| place.as_deref().unwrap_or(name)).collect::<Vec<_>>().join(", ")
+            }
         };
         let key = if is_whole { String::new() } else { key.to_owned() };
         found.push(Fault { place, key, reason: reason.trim().to_owned() });
@@ -94,9 +97,22 @@ pub(crate) fn faults(
     found
 }
 
+/// A key with the name that its section does not know, where that is the fault.
+fn in_full(key: &str, reason: &str) -> String {
+    let unknown = reason.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    match unknown.filter(|name| key.rsplit('.').next() != Some(name)) {
+        Some(name) => format!("{key}.{name}"),
+        None => key.to_owned(),
+    }
+}
+
 /// Takes what sets `key` out of the file's table and of the environment; gives what was there: the variables' names, and none
 /// for the file. Where nothing sets the key itself, what sets the section that it is in.
-fn take_out(key: &str, mut table: Option<&mut Table>, env: &mut Vec<(String, String)>) -> Vec<Option<String>> {
+fn take_out(
+    key: &str,
+    mut table: Option<&mut Table>,
+    env: &mut Vec<(String, String)>,
+) -> Vec<Option<String>> {
     if let Some(at) = env.iter().position(|(name, _)| name == key) {
         return vec![Some(env.remove(at).0)];
     }
@@ -145,8 +161,9 @@ fn path_of(variable: &str) -> Option<Vec<String>> {
 
 /// Every key with what is in force, as the defaults have them in order. What is secret is hidden.
 pub(crate) fn settings(name: &str, given: &str, env: Vec<(String, String)>) -> Result<Vec<Setting>> {
-    let defaults: Table =
-        DEFAULTS.parse().map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
+    let defaults: Table = DEFAULTS
+        .parse()
+        .map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
     let file: Table = given.parse().map_err(|e: toml::de::Error| Error::invalid(name, e))?;
     let whole = layered(name, given, env.clone())?;
     let mut settings = Vec::new();
@@ -161,7 +178,13 @@ struct Layers<'l> {
 }
 
 impl Layers<'_> {
-    fn walk(&self, path: &mut Vec<String>, table: &Table, defaults: Option<&Table>, settings: &mut Vec<Setting>) {
+    fn walk(
+        &self,
+        path: &mut Vec<String>,
+        table: &Table,
+        defaults: Option<&Table>,
+        settings: &mut Vec<Setting>,
+    ) {
         for (key, value) in table {
             path.push(key.clone());
             let below = defaults.and_then(|table| table.get(key)).and_then(Value::as_table);
@@ -238,7 +261,8 @@ mod tests {
         assert_eq!(faults_of("", &[]), []);
         let given = "[server]\nlisten = \"nowhere\"\nlisden = \"x\"\n[server.tls]\ncert = \"a.pem\"\n\
                      [dispatch]\nconcurrency = 0\n[nonsense]\nx = 1\n";
-        let variables = [("GLEANER_BI__MAX_ROWS", "lots"), ("GLEANER_LOG_LEVEL", "x"), ("GLEANER_LOG__FORMAT", "xml")];
+        let variables =
+            [("GLEANER_BI__MAX_ROWS", "lots"), ("GLEANER_LOG_LEVEL", "x"), ("GLEANER_LOG__FORMAT", "xml")];
         let mut found = faults_of(given, &variables);
         found.sort();
         let expected = [
@@ -259,7 +283,8 @@ mod tests {
     #[test]
     fn each_value_says_where_it_is_from() {
         let given = "[server]\nmetrics_token = \"0123456789abcdef\"\nlisten = \"127.0.0.1:1\"\n[network]\nhosts = { a = \"127.0.0.1\" }\n";
-        let variables = env(&[("GLEANER_SERVER__LISTEN", "127.0.0.1:2"), ("SCHEDULER_MAX_URLS_PER_RUN", "7")]);
+        let variables =
+            env(&[("GLEANER_SERVER__LISTEN", "127.0.0.1:2"), ("SCHEDULER_MAX_URLS_PER_RUN", "7")]);
         let settings = settings("a.toml", given, variables).unwrap();
         let of = |key: &str| settings.iter().find(|setting| setting.key == key).unwrap();
         let listen = of("server.listen");
@@ -281,7 +306,8 @@ mod tests {
         let none = ["server.tls.key", "storage.key_file", "mail.password_file", "llm.key_file"];
         for setting in settings("", "", Vec::new()).unwrap() {
             let name = setting.key.rsplit('.').next().unwrap_or_default().to_owned();
-            let sounds = ["password", "token", "secret", "key", "credential"].iter().any(|word| name.contains(word));
+            let sounds =
+                ["password", "token", "secret", "key", "credential"].iter().any(|word| name.contains(word));
             let is_text = setting.value.is_str();
             assert!(
                 !sounds || !is_text || SECRETS.contains(&&*setting.key) || none.contains(&&*setting.key),

@@ -171,7 +171,8 @@ async fn export(
     let mut pause = LOOK_FIRST;
     loop {
         let export = &told["export"];
-        let made = export["id"].as_str().ok_or_else(|| Failure::failed("the answer is no export's"))?.to_owned();
+        let made =
+            export["id"].as_str().ok_or_else(|| Failure::failed("the answer is no export's"))?.to_owned();
         match export["status"].as_str() {
             Some("success") => {
                 let path = format!("/api/v1/bi/exports/{}/download", escaped(&made));

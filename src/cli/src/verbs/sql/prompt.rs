@@ -22,8 +22,28 @@ const HISTORY_MAX: usize = 1_000;
 const HELD_MS: u64 = 300;
 const PROMPT: &str = "gleaner> ";
 const WORDS: [&str; 22] = [
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "JOIN", "LEFT JOIN", "ON", "AND", "OR", "NOT", "AS",
-    "WITH", "HAVING", "DISTINCT", "COUNT(", "SUM(", "AVG(", "MIN(", "MAX(", "DESC",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "LIMIT",
+    "JOIN",
+    "LEFT JOIN",
+    "ON",
+    "AND",
+    "OR",
+    "NOT",
+    "AS",
+    "WITH",
+    "HAVING",
+    "DISTINCT",
+    "COUNT(",
+    "SUM(",
+    "AVG(",
+    "MIN(",
+    "MAX(",
+    "DESC",
 ];
 const TABLES: [Column; 4] =
     [("TABLE", "/name"), ("ROWS", "/rowCount"), ("AGE (S)", "/freshnessSec"), ("ABOUT", "/description")];
@@ -50,7 +70,8 @@ pub async fn run(session: &Session, format: RowFormat) -> Outcome<()> {
     }
     let known = known(session).await?;
     let failed = |e: ReadlineError| Failure::failed(format!("the terminal cannot be read: {e}"));
-    let config = Config::builder().max_history_size(HISTORY_MAX).map_err(failed)?.history_ignore_space(true).build();
+    let config =
+        Config::builder().max_history_size(HISTORY_MAX).map_err(failed)?.history_ignore_space(true).build();
     let mut editor = Editor::<Names, FileHistory>::with_config(config).map_err(failed)?;
     editor.set_helper(Some(Names::of(&known)));
     let history = history();
@@ -175,13 +196,14 @@ impl Names {
     fn candidates(&self, line: &str, at: usize) -> (usize, Vec<String>) {
         let before = &line[..at];
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
-        let begin = before.rfind(|c| !is_part(c)).map_or(0, |place| {
-            place + before[place..].chars().next().map_or(1, char::len_utf8)
-        });
+        let begin = before
+            .rfind(|c| !is_part(c))
+            .map_or(0, |place| place + before[place..].chars().next().map_or(1, char::len_utf8));
         let word = &before[begin..];
         if let Some((table, column)) = word.split_once('.') {
             let columns = self.tables.iter().find(|(name, _)| name.eq_ignore_ascii_case(table));
-            let found = columns.into_iter().flat_map(|(_, columns)| columns).filter(|name| begins(name, column));
+            let found =
+                columns.into_iter().flat_map(|(_, columns)| columns).filter(|name| begins(name, column));
             return (begin + table.len() + 1, found.cloned().collect());
         }
         if word.is_empty() {
@@ -257,10 +279,21 @@ mod tests {
 
     #[test]
     fn a_statement_ends_with_its_semicolon() {
-        for whole in ["", "SELECT 1;", "\\d jobs", "quit", "SELECT ';';", "SELECT 1; -- end", "SELECT 1 /* ; */;", "SELECT 'it''s';"] {
+        for whole in [
+            "",
+            "SELECT 1;",
+            "\\d jobs",
+            "quit",
+            "SELECT ';';",
+            "SELECT 1; -- end",
+            "SELECT 1 /* ; */;",
+            "SELECT 'it''s';",
+        ] {
             assert!(is_whole(whole), "{whole}");
         }
-        for open in ["SELECT 1", "SELECT ';", "SELECT \";", "SELECT 1 -- ;", "SELECT 1 /* ;", "SELECT 1; SELECT"] {
+        for open in
+            ["SELECT 1", "SELECT ';", "SELECT \";", "SELECT 1 -- ;", "SELECT 1 /* ;", "SELECT 1; SELECT"]
+        {
             assert!(!is_whole(open), "{open}");
         }
     }

@@ -119,8 +119,10 @@ mod tests {
         assert_eq!(written(RowFormat::Table, &rows), "b        a\nx,\"y\" z\n         1.5\n");
         let document: Value = serde_json::from_str(&written(RowFormat::Json, &rows)).unwrap();
         assert_eq!(document, json!(rows));
-        let lines: Vec<Value> =
-            written(RowFormat::Jsonl, &rows).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines: Vec<Value> = written(RowFormat::Jsonl, &rows)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         assert_eq!(json!(lines), json!(rows));
         for (format, nothing) in
             [(RowFormat::Json, "[]\n"), (RowFormat::Jsonl, ""), (RowFormat::Csv, ""), (RowFormat::Table, "")]

@@ -83,7 +83,9 @@ impl Selector {
         let none = Map::new();
         let values = result.as_ref().and_then(|result| result.values.0.as_object()).unwrap_or(&none);
         let (of_event, changes) = with_happened(event, |happened| {
-            with_result(result.as_deref(), |of| (message::said_of(happened, of), message::changes(happened, of)))
+            with_result(result.as_deref(), |of| {
+                (message::said_of(happened, of), message::changes(happened, of))
+            })
         });
         let facts = Facts {
             values,
