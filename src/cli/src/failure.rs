@@ -116,10 +116,6 @@ impl Failure {
         self.exit
     }
 
-    pub fn status(&self) -> Option<u16> {
-        self.status
-    }
-
     /// For a program: one line of JSON.
     pub fn json(&self) -> Value {
         json!({
