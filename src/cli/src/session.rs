@@ -159,7 +159,7 @@ impl Session {
             }
         }
         printer.end()?;
-        output::say("gleaner: there are more; --all gives all of them");
+        output::say("gleaner: there are more; a larger --limit has them");
         Ok(())
     }
 }

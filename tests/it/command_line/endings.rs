@@ -100,7 +100,7 @@ async fn errors_of_the_box_are_told_with_field_reason_and_request() {
         (&json!(400), &json!(1), &json!("Validation failed"))
     );
     assert!(told["message"].as_str().unwrap().contains("status") && told["requestId"].is_string(), "{told}");
-    desk.refused(&["sql", "SELECT * FROM nowhere"], 1, "nowhere").await;
+    desk.refused(&["sql", "SELECT * FROM nowhere"], 3, "nowhere").await;
     desk.refused(&["api", "GET", "jobs?zz=1"], 1, "zz").await;
     desk.refused(&["api", "GET", "nothing"], 4, "").await;
     write(&desk.folder(), "urls.txt", &format!("{}\nnot a url\n", web.url("/a")));
@@ -141,7 +141,7 @@ async fn much_comes_whole_and_a_reader_who_leaves_is_no_failure() {
     assert_eq!((listed.len(), names.len()), (2_500, 2_500));
     let typed = desk.run(&["urls", "list", "--limit", "3"]).await;
     assert_eq!(typed.out.lines().count(), 4, "a heading and three rows");
-    assert!(typed.err.contains("--all"), "{}", typed.err);
+    assert!(typed.err.contains("--limit"), "{}", typed.err);
     let rows = "SELECT n, repeat('x', 200) AS text FROM generate_series(1, 20000) AS t(n) ORDER BY n";
     let csv = desk.good(&["sql", rows, "--format", "csv"]).await;
     let numbers: Vec<u32> =

@@ -55,7 +55,10 @@ async fn each(session: &Session, ids: &[String], what: &str) -> Outcome<()> {
             Ok(job) => done.push(job),
             Err(failure) if ids.len() == 1 => return Err(failure),
             Err(failure) => {
-                say(&format!("gleaner: {id}: {failure}"));
+                match session.json {
+                    true => say(&failure.json().to_string()),
+                    false => say(&format!("gleaner: {id}: {failure}")),
+                }
                 first_failure = first_failure.or(Some(failure));
             }
         }

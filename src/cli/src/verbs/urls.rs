@@ -143,7 +143,10 @@ fn tell(session: &Session, told: &Value) -> Outcome<()> {
     }
     for line in told["invalid"].as_array().into_iter().flatten().take(REFUSED_SHOWN) {
         let text = |name: &str| visible(line[name].as_str().unwrap_or_default());
-        say(&format!("gleaner: line {}: {}: {}", line["line"], text("url"), text("reason")));
+        // In JSON they stand in the answer.
+        if !session.json {
+            say(&format!("gleaner: line {}: {}: {}", line["line"], text("url"), text("reason")));
+        }
     }
     Err(Failure::new(Exit::Failed, format!("{refused} lines were not registered")))
 }
