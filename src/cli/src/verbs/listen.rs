@@ -139,7 +139,9 @@ impl Filter {
 
     fn lets_through(&self, event: &Value, result: Option<&Value>) -> Outcome<bool> {
         let page_type = result.and_then(|result| result["pageType"].as_str());
-        if !self.page_types.is_empty() && !self.page_types.iter().any(|known| page_type == Some(known.as_str())) {
+        if !self.page_types.is_empty()
+            && !self.page_types.iter().any(|known| page_type == Some(known.as_str()))
+        {
             return Ok(false);
         }
         let Some(condition) = &self.condition else { return Ok(true) };
