@@ -16,6 +16,7 @@ mod bi;
 mod billing;
 mod cli_auth;
 mod clients;
+mod command_line;
 mod console;
 mod console_schemas;
 mod contract;

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toml::{Table, Value};
 
+pub mod explain;
 pub(crate) mod paths;
 
 /// The documented defaults.
@@ -184,21 +185,7 @@ impl Config {
         given: &str,
         env: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Config> {
-        let mut table: Table = DEFAULTS
-            .parse()
-            .map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
-        let over: Table = given.parse().map_err(|e: toml::de::Error| Error::invalid(name, e))?;
-        overlay(&mut table, over);
-        for (key, text) in env {
-            if let Some((_, path)) = OTHER_VARIABLES.iter().find(|(name, _)| *name == key) {
-                set(&mut table, &key, path, &text)?;
-            }
-            match key.strip_prefix(ENV_PREFIX) {
-                Some(path) if path.contains("__") => set(&mut table, &key, path, &text)?,
-                Some(path) => refuse_one_underscore(&table, &key, path)?,
-                None => {}
-            }
-        }
+        let mut table = layered(name, given, env)?;
         check_names(&table, sections)?;
         check_bounds(&table, sections)?;
         let mut read_sections = Vec::new();
@@ -297,6 +284,31 @@ impl Config {
     pub fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.server.shutdown_sec)
     }
+}
+
+/// Whether a variable of the environment may be meant for the box.
+pub(crate) fn may_be_ours(variable: &str) -> bool {
+    variable.starts_with(ENV_PREFIX) || OTHER_VARIABLES.iter().any(|(name, _)| *name == variable)
+}
+
+/// The defaults under the text `given`, which is called `name` where it is wrong, under the environment.
+fn layered(name: &str, given: &str, env: impl IntoIterator<Item = (String, String)>) -> Result<Table> {
+    let mut table: Table = DEFAULTS
+        .parse()
+        .map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
+    let over: Table = given.parse().map_err(|e: toml::de::Error| Error::invalid(name, e))?;
+    overlay(&mut table, over);
+    for (key, text) in env {
+        if let Some((_, path)) = OTHER_VARIABLES.iter().find(|(name, _)| *name == key) {
+            set(&mut table, &key, path, &text)?;
+        }
+        match key.strip_prefix(ENV_PREFIX) {
+            Some(path) if path.contains("__") => set(&mut table, &key, path, &text)?,
+            Some(path) => refuse_one_underscore(&table, &key, path)?,
+            None => {}
+        }
+    }
+    Ok(table)
 }
 
 /// The sections of the trunk.

@@ -29,6 +29,7 @@
 //! | [`sql`] | SQL over snapshots of an organization's tables, in a process of its own | base, disk |
 //! | [`dispatch`] | which provider a job asks next: workflow graphs and what is learned | base, fetch (its outcomes) |
 //! | [`server`] | accept loop, route table, gates, inputs, envelopes, OpenAPI, background tasks: knows no resource | base, store |
+//! | `cli` | the command line for a box's users, over its API | base, fetch (its TLS), outputs (messages, signatures) |
 //! | `webui` | the console's files for browsers, built from `src/console/ui` and embedded | |
 //! | `gleaner` | this one: [`features`], one slice a capability; [`app`] wires the parts, serves, drains; [`config`], [`admin`], [`doctor`], [`log`] and [`demo`] stand beside it | all |
 //!

@@ -1,7 +1,7 @@
 //! The command line: what an operator types, and the exit code it ends with.
 
 use base::{Error, Result};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use gleaner::admin;
 use gleaner::admin::commands::AdminCommand;
 use gleaner::app::{self, App, Renewed};
@@ -11,7 +11,7 @@ use gleaner::mcp_stdio;
 use gleaner::service_manager::ServiceManager;
 use gleaner::{demo, doctor};
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -71,6 +71,44 @@ enum Command {
     },
     /// Print the OpenAPI document of this release.
     Openapi,
+    /// Check a configuration, or show what is in force.
+    #[command(arg_required_else_help = true)]
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Print what a shell needs to complete the commands of this program.
+    #[command(after_help = "Examples:\n  gleaner completions bash\n  gleaner completions zsh")]
+    Completions { shell: clap_complete::Shell },
+    /// Write the manual pages into a folder.
+    #[command(hide = true, after_help = "Examples:\n  gleaner man man1")]
+    Man { folder: PathBuf },
+    #[command(flatten)]
+    User(cli::UserCommand),
+}
+
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// Say every fault of a configuration, with its place, its key and the reason. Ends with 1 when there is one.
+    #[command(
+        after_help = "Examples:\n  gleaner config check\n  gleaner config check --config appliance.toml --json"
+    )]
+    Check(ConfigPlace),
+    /// Show what is in force, and where each value is from: default, file or environment. Secrets are hidden.
+    #[command(
+        after_help = "Examples:\n  gleaner config show\n  gleaner config show --config appliance.toml --json"
+    )]
+    Show(ConfigPlace),
+}
+
+#[derive(clap::Args)]
+struct ConfigPlace {
+    /// The configuration; without it appliance.toml of this folder, if there is one, else the defaults.
+    #[arg(long, short)]
+    config: Option<PathBuf>,
+    /// An object of JSON a line.
+    #[arg(long)]
+    json: bool,
 }
 
 fn main() -> ExitCode {
@@ -78,8 +116,13 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|command| command == "sql-worker") {
         return sql::worker_main();
     }
+    let command = match Arguments::parse().command {
+        // A box's users have exit codes of their own, and need nothing of what a box does.
+        Command::User(command) => return cli::run(command),
+        command => command,
+    };
     keep_few_arenas();
-    match run(Arguments::parse().command) {
+    match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             log::say(&mut io::stderr(), &format!("gleaner: {}", error.for_operator()));
@@ -118,6 +161,10 @@ fn run(command: Command) -> Result<()> {
             let url = url.unwrap_or_else(|| "http://127.0.0.1:8420".to_owned());
             runtime()?.block_on(mcp_stdio::run(mcp_stdio::Settings { url, key_file }))?;
         }
+        Command::User(_) => {}
+        Command::Config { command } => config(&command)?,
+        Command::Completions { shell } => completions(shell)?,
+        Command::Man { folder } => man(&folder)?,
         Command::Openapi => print(&format!("{}\n", server::openapi::document(&app::routes())))?,
         Command::Doctor { config } => {
             let diagnosis = doctor::examine(&load(config)?)?;
@@ -180,6 +227,18 @@ fn run(command: Command) -> Result<()> {
     Ok(())
 }
 
+fn completions(shell: clap_complete::Shell) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "gleaner", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+fn man(folder: &Path) -> Result<()> {
+    let failed = |e| Error::internal("write the manual pages", e);
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    clap_mangen::generate_to(Arguments::command(), folder).map_err(failed)
+}
+
 fn print(text: &str) -> Result<()> {
     log::print(text).map_err(|e| Error::internal("print the answer", e))
 }
@@ -188,9 +247,44 @@ fn print(text: &str) -> Result<()> {
 const INSTALLED_CONFIG: &str = "/etc/gleaner/appliance.toml";
 
 fn load(given: Option<PathBuf>) -> Result<Config> {
+    Config::load_here(file_of(given).as_deref())
+}
+
+/// The file that was named, else the usual one if it is there.
+fn file_of(given: Option<PathBuf>) -> Option<PathBuf> {
     let usual = ["appliance.toml", INSTALLED_CONFIG].into_iter().map(PathBuf::from);
-    let file = given.or_else(|| usual.into_iter().find(|file| file.exists()));
-    Config::load_here(file.as_deref())
+    given.or_else(|| usual.into_iter().find(|file| file.exists()))
+}
+
+fn config(command: &ConfigCommand) -> Result<()> {
+    let line = |value: serde_json::Result<String>| value.map_err(|e| Error::internal("print the answer", e));
+    let mut text = String::new();
+    let faults = match command {
+        ConfigCommand::Check(place) => {
+            let faults = Config::faults_here(file_of(place.config.clone()).as_deref());
+            for fault in &faults {
+                let told = if place.json { line(serde_json::to_string(fault))? } else { fault.to_string() };
+                text.push_str(&format!("{told}\n"));
+            }
+            faults.len()
+        }
+        ConfigCommand::Show(place) => {
+            for setting in Config::settings_here(file_of(place.config.clone()).as_deref())? {
+                let told = match place.json {
+                    true => line(serde_json::to_string(&setting))?,
+                    false => format!("{} = {}  # {}", setting.key, setting.value, setting.origin),
+                };
+                text.push_str(&format!("{told}\n"));
+            }
+            0
+        }
+    };
+    print(&text)?;
+    match faults {
+        0 => Ok(()),
+        1 => Err(Error::conflict("the configuration has a fault")),
+        faults => Err(Error::conflict(format!("the configuration has {faults} faults"))),
+    }
 }
 
 /// After so many tasks a thread that is busy looks for what has come in. With tokio's 61 a small request waited until as many lists

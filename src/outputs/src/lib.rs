@@ -3,6 +3,7 @@
 //!
 //! - [`condition`]: the small language in which an output says which values it is about;
 //! - [`webhook`]: signatures as the Standard Webhooks specification (1.0.0) has them;
+//! - [`message`]: what a webhook says of an event;
 //! - [`told`]: what a message tells people; [`chat`], [`feed`] and [`letter`] show it in chats, feeds and mails;
 //! - [`retry`]: what an endpoint's answer means, and when the next try is.
 //!
@@ -13,6 +14,7 @@ pub mod condition;
 pub mod feed;
 pub mod letter;
 mod markup;
+pub mod message;
 pub mod retry;
 pub mod told;
 pub mod webhook;

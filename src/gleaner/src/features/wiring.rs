@@ -6,7 +6,8 @@
 pub mod commands;
 
 use super::{ALL, Feature, Holding};
-use crate::config::{Config, ENV_PREFIX, SectionSpec};
+use crate::config::explain::{self, Fault, Setting};
+use crate::config::{Config, SectionSpec, may_be_ours};
 use base::clock::Timestamp;
 use base::ids::{OrgId, UserId};
 use base::{Error, Result};
@@ -101,33 +102,64 @@ pub(crate) fn sections() -> Vec<&'static SectionSpec> {
     ALL.iter().flat_map(|feature| feature.sections).collect()
 }
 
-impl Config {
-    /// The same with the environment of this process. A variable of ours that is not UTF-8 is refused by its name;
-    /// others are nobody's business here.
-    pub fn load_here(file: Option<&Path>) -> Result<Config> {
-        let mut env = Vec::new();
-        for (name, value) in std::env::vars_os() {
-            let Some(name) = name.to_str().filter(|name| name.starts_with(ENV_PREFIX)) else { continue };
-            match value.into_string() {
-                Ok(value) => env.push((name.to_owned(), value)),
-                // Only a name with two underscores side by side sets a key.
-                Err(_) if !name.contains("__") => {}
-                Err(_) => return Err(Error::invalid(name, "the value is not UTF-8")),
-            }
+/// The variables of this process's environment that may be meant for the box. One of them that is not UTF-8 is refused by its
+/// name; others are nobody's business here.
+fn environment() -> Result<Vec<(String, String)>> {
+    let mut env = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| may_be_ours(name)) else { continue };
+        match value.into_string() {
+            Ok(value) => env.push((name.to_owned(), value)),
+            // Only a name with two underscores side by side sets a key.
+            Err(_) if !name.contains("__") => {}
+            Err(_) => return Err(Error::invalid(name, "the value is not UTF-8")),
         }
-        Config::load(file, env)
+    }
+    Ok(env)
+}
+
+/// A configuration's file, and what it is called.
+fn text_of(file: Option<&Path>) -> Result<(String, String)> {
+    let Some(path) = file else { return Ok(("configuration".to_owned(), String::new())) };
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((name, text)),
+        Err(error) => Err(Error::invalid(&name, format!("cannot be read: {error}"))),
+    }
+}
+
+impl Config {
+    /// The same with the environment of this process.
+    pub fn load_here(file: Option<&Path>) -> Result<Config> {
+        Config::load(file, environment()?)
     }
 
     /// The defaults under `file`, if there is one, under the environment `env`. Relative paths are made absolute, from the
     /// working directory.
     pub fn load(file: Option<&Path>, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
-        let given = match file {
-            None => String::new(),
-            Some(path) => std::fs::read_to_string(path)
-                .map_err(|e| Error::invalid(&path.display().to_string(), format!("cannot be read: {e}")))?,
-        };
-        let name = file.map_or("configuration".to_owned(), |path| path.display().to_string());
+        let (name, given) = text_of(file)?;
         Config::merge(&name, &given, env)
+    }
+
+    /// Every fault of `file`, if there is one, and of the environment of this process.
+    pub fn faults_here(file: Option<&Path>) -> Vec<Fault> {
+        let told = |error: Error| {
+            let told = error.for_operator();
+            let (place, reason) = told.split_once(": ").unwrap_or(("configuration", &told));
+            vec![Fault { place: place.to_owned(), key: String::new(), reason: reason.to_owned() }]
+        };
+        match text_of(file).and_then(|text| Ok((text, environment()?))) {
+            Ok(((name, given), env)) => {
+                explain::faults(&name, &given, env, |text, env| Config::merge(&name, text, env))
+            }
+            Err(error) => told(error),
+        }
+    }
+
+    /// What is in force with `file`, if there is one, and the environment of this process.
+    pub fn settings_here(file: Option<&Path>) -> Result<Vec<Setting>> {
+        let (name, given) = text_of(file)?;
+        explain::settings(&name, &given, environment()?)
     }
 
     /// The same of a text, which is called `name` where it is wrong.

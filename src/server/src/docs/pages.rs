@@ -48,6 +48,7 @@ macro_rules! guides {
 guides! {
     "operating" "readiness, backups, the clock, the operator's commands, mail, what is kept, erasure, the audit log";
     "api" "what the reference cannot say: errors, lists, idempotency, roles, credits, providers, workflows";
+    "command-line" "signing in, commands for people and scripts, what they print, exit codes";
     "schedules" "cron, time zones and summer time, missed ticks, large runs";
     "sql" "tables, values in JSON, what differs from PostgreSQL, bounds, exports";
     "architecture" "crates, how a page goes through, invariants, tenancy, power cuts and full disks";

@@ -1,5 +1,6 @@
 //! Which events an output lets through: by what they are, and by the values of the result that they are of.
 
+use super::payload::with_happened;
 use super::rows::OutputV2;
 use crate::features::events::{EventV1, kinds_named, sort_of};
 use crate::features::extraction::{RESULTS, RESULTS_BY_ID, ResultV4};
@@ -7,8 +8,9 @@ use base::Result;
 use base::ids::ResultId;
 use base::permission::{Permission, Permissions};
 use base::terms::PageType;
-use outputs::{Answer, Change, Condition, Facts};
-use serde_json::{Map, Value};
+use outputs::message::{self, OfResult};
+use outputs::{Answer, Condition, Facts};
+use serde_json::Map;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use store::{OrgRead, readable};
@@ -80,8 +82,11 @@ impl Selector {
         let Some(condition) = &self.condition else { return Ok(Said::Condition(Answer::Yes)) };
         let none = Map::new();
         let values = result.as_ref().and_then(|result| result.values.0.as_object()).unwrap_or(&none);
-        let of_event = said_of(event, result.as_deref());
-        let changes = changes(event, result.as_deref());
+        let (of_event, changes) = with_happened(event, |happened| {
+            with_result(result.as_deref(), |of| {
+                (message::said_of(happened, of), message::changes(happened, of))
+            })
+        });
         let facts = Facts {
             values,
             event: &of_event,
@@ -92,35 +97,14 @@ impl Selector {
     }
 }
 
-/// What names with a `$` mean: what the event's data say, and what it is.
-fn said_of(event: &EventV1, result: Option<&ResultV4>) -> Map<String, Value> {
-    let mut said = event.data.0.as_object().cloned().unwrap_or_default();
-    said.remove("changes");
-    said.insert("kind".to_owned(), event.kind.clone().into());
-    said.insert("domain".to_owned(), event.domain.clone().into());
-    said.insert("tags".to_owned(), event.tags.clone().into());
-    if let Some(result) = result {
-        said.insert("url".to_owned(), result.url.clone().into());
-        said.insert("pageType".to_owned(), result.page_type.map(|kind| kind.to_string()).into());
-    }
-    said
-}
-
-/// What an event says of changes; of those that had no room in it, that they are.
-fn changes(event: &EventV1, result: Option<&ResultV4>) -> Vec<Change> {
-    let Some(told) = event.data.0["changes"].as_array() else { return Vec::new() };
-    let change = |told: &Value| {
-        Some(Change {
-            name: told["name"].as_str()?.to_owned(),
-            from: told.get("from").cloned(),
-            to: told.get("to").cloned(),
-        })
-    };
-    let mut changes: Vec<_> = told.iter().filter_map(change).collect();
-    let known: BTreeSet<_> = changes.iter().map(|change| change.name.clone()).collect();
-    let more = result.into_iter().flat_map(|result| &result.changed).filter(|name| !known.contains(*name));
-    changes.extend(more.map(|name| Change { name: name.clone(), from: None, to: None }));
-    changes
+/// What a result says beside its values.
+fn with_result<T>(result: Option<&ResultV4>, then: impl FnOnce(Option<OfResult<'_>>) -> T) -> T {
+    let page_type = result.and_then(|result| result.page_type).map(|kind| kind.to_string());
+    then(result.map(|result| OfResult {
+        url: &result.url,
+        page_type: page_type.as_deref(),
+        changed: &result.changed,
+    }))
 }
 
 /// The results that events are of, each read once.
