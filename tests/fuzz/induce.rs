@@ -105,7 +105,13 @@ impl Target for InduceTarget {
                 let is_titled = list.records.iter().all(|record| !record.title.is_empty());
                 let digits = |text: &str| text.is_empty() || text.contains(|c: char| c.is_ascii_digit());
                 let is_priced = list.records.iter().all(|record| digits(&record.price));
-                if !(is_in_order && is_apart && is_counted && is_titled && is_priced && list.score.is_finite()) {
+                if !(is_in_order
+                    && is_apart
+                    && is_counted
+                    && is_titled
+                    && is_priced
+                    && list.score.is_finite())
+                {
                     return Err(format!("an odd list: {list:?}"));
                 }
             }

@@ -402,7 +402,8 @@ async fn sql_tells_of_drift_what_the_list_tells_and_only_ones_own() {
         json!({ "domain": "127.0.0.1", "page_type": "product", "attribute": name, "state": state, "recent_pages": 10,
                 "recent_found": 1.0, "schema_version": version, "result": result })
     };
-    let well: Vec<Value> = ["maker", "name", "price"].iter().map(|name| row(name, "ok", 1, Value::Null)).collect();
+    let well: Vec<Value> =
+        ["maker", "name", "price"].iter().map(|name| row(name, "ok", 1, Value::Null)).collect();
     gives(&ada.api, states, &json!(well)).await;
     assert_eq!(rows(&eve.api, "SELECT count(*) AS n FROM drift").await, json!([{ "n": 0 }]));
 
@@ -415,7 +416,12 @@ async fn sql_tells_of_drift_what_the_list_tells_and_only_ones_own() {
     // Another organization's own troubles are its own.
     mode.store(FORBIDDEN, Ordering::Relaxed);
     fetch(&eve.api, &web, 0..10, &json!({ "pageType": "product" })).await;
-    gives(&eve.api, domain, &json!([{ "domain": "127.0.0.1", "page_type": null, "attribute": null, "state": "blocked" }])).await;
+    gives(
+        &eve.api,
+        domain,
+        &json!([{ "domain": "127.0.0.1", "page_type": null, "attribute": null, "state": "blocked" }]),
+    )
+    .await;
     assert_eq!(rows(&ada.api, domain).await, outage);
 
     mode.store(NEW, Ordering::Relaxed);
@@ -428,8 +434,12 @@ async fn sql_tells_of_drift_what_the_list_tells_and_only_ones_own() {
                          "to_version": 2, "looked": true, "since": true, "baseline_found": 1.0 }]);
     gives(&ada.api, mended, &price).await;
     let listed = drift(&ada.api).await;
-    let told = rows(&ada.api, "SELECT since, looked_at, backfilled FROM drift WHERE attribute = 'price'").await;
-    assert_eq!((&told[0]["since"], &told[0]["looked_at"]), (&attribute(&listed, "price")["since"], &listed["lastRepair"]["at"]));
+    let told =
+        rows(&ada.api, "SELECT since, looked_at, backfilled FROM drift WHERE attribute = 'price'").await;
+    assert_eq!(
+        (&told[0]["since"], &told[0]["looked_at"]),
+        (&attribute(&listed, "price")["since"], &listed["lastRepair"]["at"])
+    );
     // It outlives a restart, and is described.
     at.restart().await;
     let api = at.client().bearer(&ada.key);
@@ -486,17 +496,32 @@ async fn the_list_holds_at_its_limits() {
     assert_eq!(names, domains);
     for asked in [domains[7].clone(), domains[7].to_uppercase(), format!("www.{}", domains[7])] {
         let listed = expect(get(&ada.api, &format!("{DRIFT}?domain={asked}")).await, 200);
-        assert_eq!((listed["items"].as_array().unwrap().len(), &listed["items"][0]["domain"]), (1, &json!(domains[7])));
+        assert_eq!(
+            (listed["items"].as_array().unwrap().len(), &listed["items"][0]["domain"]),
+            (1, &json!(domains[7]))
+        );
     }
-    for asked in ["x".repeat(64) + ".test", "y.".repeat(126) + "test", "z".repeat(8_000), "%C3%A4".repeat(1_000)] {
+    for asked in
+        ["x".repeat(64) + ".test", "y.".repeat(126) + "test", "z".repeat(8_000), "%C3%A4".repeat(1_000)]
+    {
         let listed = expect(get(&ada.api, &format!("{DRIFT}?domain={asked}")).await, 200);
         assert_eq!(listed["items"], json!([]), "{}", &asked[..20]);
     }
     // A page of the list has 200 at most, whatever is asked for.
     let most = expect(get(&ada.api, &format!("{DRIFT}?limit=100000")).await, 200);
     assert_eq!(most["items"].as_array().unwrap().len(), 200);
-    refused(&get(&ada.api, &format!("{DRIFT}?cursor={}", "A".repeat(4_000))).await, 400, "Validation failed", "cursor");
-    refused(&get(&ada.api, &format!("{DRIFT}?pageType={}", "a".repeat(4_000))).await, 400, "Validation failed", "pageType");
+    refused(
+        &get(&ada.api, &format!("{DRIFT}?cursor={}", "A".repeat(4_000))).await,
+        400,
+        "Validation failed",
+        "cursor",
+    );
+    refused(
+        &get(&ada.api, &format!("{DRIFT}?pageType={}", "a".repeat(4_000))).await,
+        400,
+        "Validation failed",
+        "pageType",
+    );
     // None of it is another organization's.
     assert_eq!(expect(get(&eve.api, DRIFT).await, 200)["items"], json!([]));
     assert_eq!(rows(&eve.api, "SELECT count(*) AS n FROM drift").await, json!([{ "n": 0 }]));

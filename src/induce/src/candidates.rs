@@ -192,12 +192,15 @@ impl Maker<'_> {
         for child in inner.take(CONTENTS_MAX) {
             let name = tag(document, child);
             if matches!(name, "h1" | "h2" | "h3" | "h4" | "h5" | "h6") {
-                let anchor =
-                    Test { text: String::new(), cost: 0, anchor: name.to_owned(), is_markup: false };
+                let anchor = Test { text: String::new(), cost: 0, anchor: name.to_owned(), is_markup: false };
                 self.push(format!("//a[{name}]{tail}"), cost + COST_HELD, &[&anchor]);
             }
             for test in tests(document, child).iter().take(2) {
-                self.push(format!("//a[{name}{}]{tail}", test.text), cost + COST_HELD / 2 + test.cost, &[test]);
+                self.push(
+                    format!("//a[{name}{}]{tail}", test.text),
+                    cost + COST_HELD / 2 + test.cost,
+                    &[test],
+                );
             }
         }
     }

@@ -59,7 +59,8 @@ impl<'a> Places<'a> {
     pub fn new(page: Page<'a>, forms: &[Form], text_bytes_max: usize) -> Places<'a> {
         let mark = page.mark();
         let heading = page.document.lookup_name("h1").and_then(|h1| page.document.elements_named(h1).next());
-        let mut places = Places { page, mark, heading, by_key: HashMap::new(), texts: Vec::new(), is_cut: false };
+        let mut places =
+            Places { page, mark, heading, by_key: HashMap::new(), texts: Vec::new(), is_cut: false };
         let mut walk = Walk { forms, text_bytes_max, looks: LOOKS_MAX, bytes: FORM_BYTES_MAX, is_cut: false };
         let visible = visible_nodes(page.document);
         let wraps = wrappers(page.document, &visible);

@@ -142,7 +142,8 @@ fn hostile_pages_end_and_still_teach() {
 fn pages_at_the_limits_end_and_say_which_limit_it_was() {
     let attribute = |n: usize| format!("title='some words {n:06}' ");
     let on_one: String = (0..200_000).map(|n| format!("data-a{n}='needle {n:08}' ")).collect();
-    let on_many: String = (0..100_000).map(|n| format!("<i {}data-b='{n} more of it, and more'>", attribute(n))).collect();
+    let on_many: String =
+        (0..100_000).map(|n| format!("<i {}data-b='{n} more of it, and more'>", attribute(n))).collect();
     assert!(on_one.len() > 5_000_000 && on_many.len() > 5_000_000);
     for (hostile, bounds) in [
         ("<div>".repeat(1_000_000), Vec::new()),

@@ -172,7 +172,8 @@ fn kind_of_row(survey: &Survey<'_>, row: NodeId) -> u64 {
     let document = survey.page.document;
     let cells = document.children(row).filter(|cell| document.is_element(*cell)).take(CELLS_MAX).count();
     let counts = survey.counts(survey.span(row.0));
-    let flags = u64::from(counts.links > 0) | u64::from(counts.images > 0) << 1 | u64::from(counts.amounts > 0) << 2;
+    let flags =
+        u64::from(counts.links > 0) | u64::from(counts.images > 0) << 1 | u64::from(counts.amounts > 0) << 2;
     mixed(cells as u64, flags + u64::from(counts.chars > 0) * 8)
 }
 

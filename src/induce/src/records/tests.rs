@@ -210,7 +210,9 @@ fn pairs(second: fn(usize) -> String) -> String {
 
 #[test]
 fn rows_in_pairs_are_one_record_each() {
-    let plain = |at: usize| format!("<tr><td colspan=2>Decided in the {at}th week, and what was said of it</td></tr>");
+    let plain = |at: usize| {
+        format!("<tr><td colspan=2>Decided in the {at}th week, and what was said of it</td></tr>")
+    };
     let linked = |at: usize| {
         format!(
             "<tr><td colspan=2><span class=sub><b>{at} points</b> <i>by <a href='/user/{at}'>user{at}</a></i> <a href='/c/{at}'>comments</a></span></td></tr>"
@@ -224,7 +226,10 @@ fn rows_in_pairs_are_one_record_each() {
     for second in [plain, linked, spaced] {
         let found = first(&pairs(second), Wish::Any);
         assert_eq!(found.len(), 7, "{found:?}");
-        assert_eq!((found[6].title.as_str(), found[6].url.as_str()), ("Smith 6x against the town of Number6", "/case/6"));
+        assert_eq!(
+            (found[6].title.as_str(), found[6].url.as_str()),
+            ("Smith 6x against the town of Number6", "/case/6")
+        );
     }
     // Two in a row of a table are two.
     let cells: String = (0..8)
@@ -256,7 +261,9 @@ fn prices_are_read_however_sites_write_them() {
             format!("<span class=price>{old}<ins><b>${at}2.50</b></ins></span>")
         }),
         ("twice, once to be heard", |at| {
-            format!("<span class=a-price><span class=off>${at}2.50</span><span aria-hidden=true>$<i>{at}2</i><sup>50</sup></span></span>")
+            format!(
+                "<span class=a-price><span class=off>${at}2.50</span><span aria-hidden=true>$<i>{at}2</i><sup>50</sup></span></span>"
+            )
         }),
         ("raised cents", |at| format!("<p class=price>€ {at}2<sup>50</sup></p>")),
         ("the sign in a box of its own", |at| format!("<p><span>{at}2,50</span> <span>€</span></p>")),
@@ -289,7 +296,9 @@ fn links_around_whole_cards_are_learned() {
                 )
             })
             .collect();
-        format!("<title>{front}</title><body>{NAV}<div id=main>{cards}</div><div><a href=/next>Next</a></div>")
+        format!(
+            "<title>{front}</title><body>{NAV}<div id=main>{cards}</div><div><a href=/next>Next</a></div>"
+        )
     };
     let documents = ["planes", "saws", "chisels"].map(|front| Document::parse(page(front)));
     let base = base();

@@ -165,7 +165,11 @@ impl Class {
                 left_out.push(left(term.name, reason, None));
             }
         }
-        let note = || format!("Checking takes more work than is allowed ({CHECK_FUEL_MAX} units): what was not asked of every page fell.");
+        let note = || {
+            format!(
+                "Checking takes more work than is allowed ({CHECK_FUEL_MAX} units): what was not asked of every page fell."
+            )
+        };
         let notes = (fuel.left() == 0).then(note).into_iter().collect();
         Lesson { kept, left_out, discovered_by, notes }
     }

@@ -4,7 +4,9 @@
 //! domain's fetches with those, so neither has to be written again for the other.
 
 use super::rows::{AttributeDriftV1, AttributeRepairV1, DRIFT, DriftState, DriftV1, FETCHES, RepairV1};
-use crate::console::{Column, ConsoleTable, View, ViewRows, int, optional_int, optional_text, optional_time, text};
+use crate::console::{
+    Column, ConsoleTable, View, ViewRows, int, optional_int, optional_text, optional_time, text,
+};
 use crate::features::extraction::{SchemaPair, SchemaRefV1};
 use base::clock::Timestamp;
 use base::{Error, Result};
@@ -64,8 +66,7 @@ fn version(schema: Option<SchemaRefV1>) -> Cell {
 }
 
 static TABLE: LazyLock<ConsoleTable<Shown>> = LazyLock::new(|| {
-    let (required, nullable) =
-        (Column::<Shown>::required, Column::<Shown>::nullable);
+    let (required, nullable) = (Column::<Shown>::required, Column::<Shown>::nullable);
     ConsoleTable::<Shown>::new(
         "drift",
         "How well attributes are found beside their past: one row for each attribute, and one for each domain of which no pages come.",
@@ -101,9 +102,14 @@ static TABLE: LazyLock<ConsoleTable<Shown>> = LazyLock::new(|| {
             nullable("recent_found", Kind::Float64, "The share of them that has it.", |shown| {
                 share(shown.attribute().and_then(AttributeDriftV1::recent_share))
             }),
-            nullable("baseline_pages", Kind::Int64, "Results before those, in a sum that forgets.", |shown| {
-                shown.attribute().map_or(Cell::Null, |attribute| int(attribute.past_count.round() as u64))
-            }),
+            nullable(
+                "baseline_pages",
+                Kind::Int64,
+                "Results before those, in a sum that forgets.",
+                |shown| {
+                    shown.attribute().map_or(Cell::Null, |attribute| int(attribute.past_count.round() as u64))
+                },
+            ),
             nullable("baseline_found", Kind::Float64, "The share of them that had it.", |shown| {
                 share(shown.attribute().and_then(AttributeDriftV1::past_share))
             }),
