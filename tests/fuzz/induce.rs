@@ -3,7 +3,7 @@
 //! Oracles: the same pages teach the same twice (in two sets of hash tables); what is learned compiles as a schema and confidence is a
 //! share; main content is within its limit and the same twice.
 
-use ::induce::{Kind, Page, Wish, discover, lists_of, observe};
+use ::induce::{Kind, Page, RECORDS_MAX, Wish, discover, lists_of, observe};
 use content::Content;
 use page::extract::Schema;
 use page::html::Document;
@@ -33,6 +33,13 @@ const LIST: &str = "<title>Planes</title><script type='application/ld+json'>{\"@
 <b class=price>&euro; 61.20</b></div></div><dl><dt><a href=https://a.example/>One</a><dd>Words about one thing.<dt><a href=https://b.example/>Two</a><dd>Words about two.\
 <dt><a href=https://c.example/>Three</a><dd>Words about three.</dl>";
 
+/// A table whose rows come in pairs, with prices written in several ways.
+const TABLE: &str = "<title>Sales</title><body><table><tr><th>No<th>What</tr><tr><td>1.<td><a href=/s/1>Jack plane of iron</a></tr><tr><td colspan=2>\
+<span class=price><del>$99.00</del> <ins>$89.50</ins></span> by <a href=/u/1>ann</a></tr><tr><td>2.<td><a href=/s/2>Block plane of brass</a></tr><tr><td colspan=2>\
+<span class=price><i>$24.90</i><b>$24<sup>90</sup></b></span> by <a href=/u/2>bo</a></tr><tr><td>3.<td><a href=/s/3>Fore plane of wood</a></tr><tr><td colspan=2>\
+<span class=price>61,20 &euro;</span> by <a href=/u/3>cy</a></tr></table><div><a href=/s/4><h3>Card as a whole</h3></a></div><div><a href=/s/5><h3>And another</h3></a></div>\
+<div><a href=/s/6><h3>And one more</h3></a></div>";
+
 pub struct InduceTarget;
 
 impl InduceTarget {
@@ -61,12 +68,13 @@ impl InduceTarget {
 impl Target for InduceTarget {
     /// Where the text is cut into two pages, in parts of 256.
     type How = u8;
-    /// Two lessons and two writings of a page.
+    /// Two lessons and two writings of a page, and its lists.
     const CHECK_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
 
     fn generate(&self, random: &mut Random) -> (u8, String) {
         let text = match random.below(4) {
             0 => generated(random),
+            1 if random.below(2) == 0 => mutated(random, TABLE) + &mutated(random, TABLE),
             1 => mutated(random, LIST) + &mutated(random, LIST),
             _ => mutated(random, SHOP) + &mutated(random, SHOP),
         };
@@ -76,7 +84,7 @@ impl Target for InduceTarget {
     fn check(&self, how: u8, text: &str) -> Result<(), String> {
         let base = Url::parse("https://shop.example/p/PL-1004").expect("an address");
         let (one, two) = text.split_at(text.floor_char_boundary(text.len() * usize::from(how) / 256));
-        let like = if how.is_multiple_of(2) { SHOP } else { LIST };
+        let like = [SHOP, LIST, TABLE][usize::from(how) % 3];
         let documents = [one, two, like].map(|page| Document::parse(page.to_owned()));
         let pages = documents.each_ref().map(|document| Page { document, base: &base });
         let kinds = [
@@ -92,7 +100,18 @@ impl Target for InduceTarget {
             observe(page, Kind::Product);
             for list in lists_of(page, Wish::Any) {
                 let is_in_order = list.spans.is_sorted() && list.spans.len() == list.records.len();
-                if !is_in_order || !list.score.is_finite() || list.records.len() < 3 {
+                let is_apart = list.spans.windows(2).all(|two| two[0].end <= two[1].start);
+                let is_counted = (3..=RECORDS_MAX).contains(&list.records.len());
+                let is_titled = list.records.iter().all(|record| !record.title.is_empty());
+                let digits = |text: &str| text.is_empty() || text.contains(|c: char| c.is_ascii_digit());
+                let is_priced = list.records.iter().all(|record| digits(&record.price));
+                if !(is_in_order
+                    && is_apart
+                    && is_counted
+                    && is_titled
+                    && is_priced
+                    && list.score.is_finite())
+                {
                     return Err(format!("an odd list: {list:?}"));
                 }
             }

@@ -374,3 +374,156 @@ async fn a_repair_that_is_killed_comes_to_one_end() {
     assert_eq!((version(&api).await, told(&api).await.len()), (json!(2), 1), "{mended}");
     process.terminate();
 }
+
+async fn rows(api: &Client, sql: &str) -> Value {
+    let asked = json!({ "sql": sql, "waitMs": 10_000 });
+    expect(post(api, "/api/v1/bi/queries", &asked).await, 200)["results"]["rows"].clone()
+}
+
+/// Waits until a statement gives these rows.
+async fn gives(api: &Client, sql: &str, expected: &Value) {
+    eventually(&format!("{sql} gives {expected}"), WAIT, || async {
+        (rows(api, sql).await == *expected).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sql_tells_of_drift_what_the_list_tells_and_only_ones_own() {
+    let mode = Arc::new(AtomicU8::new(OLD));
+    let web = shop(&mode).await;
+    let mut at = appliance(&web).await;
+    let (ada, eve) = (at.member("ada").await, at.member("eve").await);
+    fetch(&ada.api, &web, 0..16, &json!({})).await;
+    counted(&ada.api, "price", 16).await;
+    let states = "SELECT domain, page_type, attribute, state, recent_pages, recent_found, schema_version, result FROM drift \
+                  WHERE attribute IS NOT NULL ORDER BY attribute";
+    let row = |name: &str, state: &str, version: u32, result: Value| {
+        json!({ "domain": "127.0.0.1", "page_type": "product", "attribute": name, "state": state, "recent_pages": 10,
+                "recent_found": 1.0, "schema_version": version, "result": result })
+    };
+    let well: Vec<Value> =
+        ["maker", "name", "price"].iter().map(|name| row(name, "ok", 1, Value::Null)).collect();
+    gives(&ada.api, states, &json!(well)).await;
+    assert_eq!(rows(&eve.api, "SELECT count(*) AS n FROM drift").await, json!([{ "n": 0 }]));
+
+    // Nothing comes: the domain has a row of its own, and loses it when pages come again.
+    let domain = "SELECT domain, page_type, attribute, state FROM drift WHERE attribute IS NULL";
+    mode.store(GONE, Ordering::Relaxed);
+    fetch(&ada.api, &web, 0..10, &json!({ "pageType": "product" })).await;
+    let outage = json!([{ "domain": "127.0.0.1", "page_type": null, "attribute": null, "state": "outage" }]);
+    gives(&ada.api, domain, &outage).await;
+    // Another organization's own troubles are its own.
+    mode.store(FORBIDDEN, Ordering::Relaxed);
+    fetch(&eve.api, &web, 0..10, &json!({ "pageType": "product" })).await;
+    gives(
+        &eve.api,
+        domain,
+        &json!([{ "domain": "127.0.0.1", "page_type": null, "attribute": null, "state": "blocked" }]),
+    )
+    .await;
+    assert_eq!(rows(&ada.api, domain).await, outage);
+
+    mode.store(NEW, Ordering::Relaxed);
+    fetch(&ada.api, &web, 0..10, &json!({})).await;
+    gives(&ada.api, domain, &json!([])).await;
+    in_state(&ada.api, "price", "repaired").await;
+    let mended = "SELECT attribute, state, result, reason, from_version, to_version, looked_at IS NOT NULL AS looked, \
+                  since IS NOT NULL AS since, baseline_found FROM drift WHERE attribute = 'price'";
+    let price = json!([{ "attribute": "price", "state": "repaired", "result": "repaired", "reason": null, "from_version": 1,
+                         "to_version": 2, "looked": true, "since": true, "baseline_found": 1.0 }]);
+    gives(&ada.api, mended, &price).await;
+    let listed = drift(&ada.api).await;
+    let told =
+        rows(&ada.api, "SELECT since, looked_at, backfilled FROM drift WHERE attribute = 'price'").await;
+    assert_eq!(
+        (&told[0]["since"], &told[0]["looked_at"]),
+        (&attribute(&listed, "price")["since"], &listed["lastRepair"]["at"])
+    );
+    // It outlives a restart, and is described.
+    at.restart().await;
+    let api = at.client().bearer(&ada.key);
+    gives(&api, mended, &price).await;
+    let table = expect(get(&api, "/api/v1/bi/tables/drift").await, 200);
+    assert_eq!((&table["name"], &table["rowCount"]), (&json!("drift"), &json!(3)));
+    at.stop().await;
+}
+
+/// More domains than one page of the list has, with names as long as names may be, and what is asked with texts that are longer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_list_holds_at_its_limits() {
+    const DOMAINS: usize = 203;
+    let web = Web::open_hosts(|_, target| page(&format!("/goods/{}", target.len() % 8), OLD)).await;
+    let long = "x".repeat(59);
+    let domains: Vec<String> = (0..DOMAINS).map(|n| format!("{long}{n:04}.test")).collect();
+    let hosts: Vec<String> = domains.iter().map(|domain| format!("\"{domain}\" = [\"127.0.0.1\"]")).collect();
+    let (hosts, allow) = (format!("{{ {} }}", hosts.join(", ")), web.allow());
+    let settings = [
+        ("NETWORK__ALLOW", allow.as_str()),
+        ("NETWORK__HOSTS", hosts.as_str()),
+        ("DISPATCH__ROBOTS", "false"),
+    ];
+    let at = Appliance::start_with(&settings).await;
+    let (ada, eve) = (at.member("ada").await, at.member("eve").await);
+    let schema: Value = serde_json::from_str(&schema()).unwrap();
+    let of_domain = |domain: &String| {
+        let mut own = schema["schemas"][0].clone();
+        own["domain"] = json!(domain);
+        own
+    };
+    let file = json!({ "schemas": domains.iter().map(of_domain).collect::<Vec<_>>() });
+    at.operator(Request::SchemaImport { json: file.to_string(), domain: None }).await;
+    let port = url::Url::parse(&web.url("/")).unwrap().port().unwrap();
+    let mut ids = Vec::new();
+    for domain in &domains {
+        let job = json!({ "url": format!("http://{domain}:{port}/goods/1"), "pageType": "product" });
+        ids.push(text(&expect(post(&ada.api, "/api/v1/jobs", &job).await, 201), "id").to_owned());
+    }
+    for id in ids {
+        crate::harness::ended(&ada.api, &id).await;
+    }
+    gives(&ada.api, "SELECT count(*) AS n FROM drift", &json!([{ "n": 3 * DOMAINS }])).await;
+    let (mut names, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let listed = expect(get(&ada.api, &format!("{DRIFT}?limit=200{cursor}")).await, 200);
+        names.extend(listed["items"].as_array().unwrap().iter().map(|row| text(row, "domain").to_owned()));
+        match listed["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    names.sort();
+    assert_eq!(names, domains);
+    for asked in [domains[7].clone(), domains[7].to_uppercase(), format!("www.{}", domains[7])] {
+        let listed = expect(get(&ada.api, &format!("{DRIFT}?domain={asked}")).await, 200);
+        assert_eq!(
+            (listed["items"].as_array().unwrap().len(), &listed["items"][0]["domain"]),
+            (1, &json!(domains[7]))
+        );
+    }
+    for asked in
+        ["x".repeat(64) + ".test", "y.".repeat(126) + "test", "z".repeat(8_000), "%C3%A4".repeat(1_000)]
+    {
+        let listed = expect(get(&ada.api, &format!("{DRIFT}?domain={asked}")).await, 200);
+        assert_eq!(listed["items"], json!([]), "{}", &asked[..20]);
+    }
+    // A page of the list has 200 at most, whatever is asked for.
+    let most = expect(get(&ada.api, &format!("{DRIFT}?limit=100000")).await, 200);
+    assert_eq!(most["items"].as_array().unwrap().len(), 200);
+    refused(
+        &get(&ada.api, &format!("{DRIFT}?cursor={}", "A".repeat(4_000))).await,
+        400,
+        "Validation failed",
+        "cursor",
+    );
+    refused(
+        &get(&ada.api, &format!("{DRIFT}?pageType={}", "a".repeat(4_000))).await,
+        400,
+        "Validation failed",
+        "pageType",
+    );
+    // None of it is another organization's.
+    assert_eq!(expect(get(&eve.api, DRIFT).await, 200)["items"], json!([]));
+    assert_eq!(rows(&eve.api, "SELECT count(*) AS n FROM drift").await, json!([{ "n": 0 }]));
+    at.stop().await;
+}

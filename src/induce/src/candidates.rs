@@ -14,6 +14,8 @@ use crate::places::{Places, label_text};
 const ANCESTORS_MAX: usize = 9;
 /// Descriptions of one ancestor that are tried.
 const ANCHORS_MAX: usize = 3;
+/// Elements within a link that it can be found by.
+const CONTENTS_MAX: usize = 3;
 /// Siblings that are counted for a position.
 const SIBLINGS_MAX: usize = 200;
 /// Steps of an absolute path.
@@ -31,6 +33,8 @@ const COST_HEADING: u32 = 9;
 const COST_REGION: u32 = 18;
 /// By standing next to the page's heading, whatever is between.
 const COST_NEAR_HEADING: u32 = 34;
+/// Of a link, by what it is around.
+const COST_HELD: u32 = 14;
 const COST_STEP: u32 = 3;
 const COST_DESCENDANT: u32 = 4;
 const COST_POSITION: u32 = 40;
@@ -172,9 +176,33 @@ impl Maker<'_> {
                 self.push(both, cost + first.cost + second.cost / 2, &[first, second]);
             }
         }
+        self.by_content(element, tail, cost);
         let bare = if matches!(name, "h1" | "title") { COST_HEADING } else { COST_TAG };
         let anchor = Test { text: String::new(), cost: bare, anchor: name.to_owned(), is_markup: false };
         self.push(format!("//{name}{tail}"), cost + bare, &[&anchor]);
+    }
+
+    /// A link by the heading or the named element that it is around: a card that leads somewhere as a whole.
+    fn by_content(&mut self, element: NodeId, tail: &str, cost: u32) {
+        let document = self.document;
+        if document.name(element) != "a" || tail.is_empty() {
+            return;
+        }
+        let inner = document.children(element).filter(|child| document.is_element(*child));
+        for child in inner.take(CONTENTS_MAX) {
+            let name = tag(document, child);
+            if matches!(name, "h1" | "h2" | "h3" | "h4" | "h5" | "h6") {
+                let anchor = Test { text: String::new(), cost: 0, anchor: name.to_owned(), is_markup: false };
+                self.push(format!("//a[{name}]{tail}"), cost + COST_HELD, &[&anchor]);
+            }
+            for test in tests(document, child).iter().take(2) {
+                self.push(
+                    format!("//a[{name}{}]{tail}", test.text),
+                    cost + COST_HELD / 2 + test.cost,
+                    &[test],
+                );
+            }
+        }
     }
 
     /// By something that an ancestor has, and the way down from there.

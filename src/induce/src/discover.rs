@@ -5,6 +5,7 @@ use page::xpath::Fuel;
 
 use crate::annotate::{annotate, kind_of};
 use crate::answers::{Answers, Kind, Label, Term, answers};
+use crate::bounds::Bound;
 use crate::data::{Asked, FromData, learn_from_data};
 use crate::forms::Form;
 use crate::learn::{Class, EXAMPLES_MAX, Learned, Question, is_constant};
@@ -24,6 +25,8 @@ pub struct Discovery {
     pub page_count: usize,
     /// Only attributes that hold; their confidence says what held-back pages gave.
     pub attributes: Vec<Learned>,
+    /// Limits that were reached: there may be more to learn than was.
+    pub bounds: Vec<Bound>,
 }
 
 /// The share of held-back pages on which what annotators taught must be right.
@@ -61,7 +64,7 @@ pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Disc
         .rev()
         .max_by_key(|kind| count(*kind));
     let Some(kind) = kind.or(most) else {
-        return Discovery { kind: None, page_count: 0, attributes: Vec::new() };
+        return Discovery { kind: None, page_count: 0, attributes: Vec::new(), bounds: Vec::new() };
     };
     let of_kind: Vec<(Page<'_>, Told)> = pages
         .iter()
@@ -88,7 +91,9 @@ pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Disc
     let told: Vec<&Told> = of_kind.iter().map(|(_, told)| told).collect();
     let attributes = kind.terms().iter().filter_map(|term| attribute(&class, &told, (kind, term), fuel));
     let attributes = attributes.collect();
-    Discovery { kind: Some(kind), page_count: of_kind.len(), attributes }
+    let of_page = class.examples.iter().any(|places| places.is_cut).then_some(Bound::Page);
+    let bounds = Bound::of_work(fuel).into_iter().chain(of_page).collect();
+    Discovery { kind: Some(kind), page_count: of_kind.len(), attributes, bounds }
 }
 
 /// Learns one attribute from what pages say, or else from what annotators see.

@@ -34,6 +34,7 @@
 mod anchors;
 mod annotate;
 mod answers;
+mod bounds;
 mod candidates;
 mod cuts;
 mod data;
@@ -48,6 +49,7 @@ mod times;
 
 pub use annotate::{Observation, observe};
 pub use answers::{Answers, Kind, Label, Term, answers, is_linked_data};
+pub use bounds::Bound;
 pub use discover::{Discovery, discover};
 pub use forms::{Form, Reading};
 pub use learn::{

@@ -17,9 +17,9 @@ const WRAPPERS_MAX: u8 = 3;
 /// Bytes of an attribute's value that is looked at.
 const ATTRIBUTE_BYTES_MAX: usize = 2048;
 /// Texts and attributes that are looked at, each of which costs some normal forms.
-const LOOKS_MAX: usize = 150_000;
+pub const LOOKS_MAX: usize = 150_000;
 /// Bytes that are brought into normal form.
-const FORM_BYTES_MAX: usize = 24 << 20;
+pub const FORM_BYTES_MAX: usize = 24 << 20;
 /// Bytes of the longest text that can be a label.
 const LABEL_BYTES_MAX: usize = 48;
 
@@ -41,6 +41,8 @@ pub struct Places<'a> {
     by_key: HashMap<String, Vec<NodeRef>>,
     /// Visible text nodes that are not blank, in order.
     texts: Vec<NodeId>,
+    /// There was more than is looked at.
+    pub is_cut: bool,
 }
 
 impl<'a> Page<'a> {
@@ -57,12 +59,14 @@ impl<'a> Places<'a> {
     pub fn new(page: Page<'a>, forms: &[Form], text_bytes_max: usize) -> Places<'a> {
         let mark = page.mark();
         let heading = page.document.lookup_name("h1").and_then(|h1| page.document.elements_named(h1).next());
-        let mut places = Places { page, mark, heading, by_key: HashMap::new(), texts: Vec::new() };
-        let mut walk = Walk { forms, text_bytes_max, looks: LOOKS_MAX, bytes: FORM_BYTES_MAX };
+        let mut places =
+            Places { page, mark, heading, by_key: HashMap::new(), texts: Vec::new(), is_cut: false };
+        let mut walk = Walk { forms, text_bytes_max, looks: LOOKS_MAX, bytes: FORM_BYTES_MAX, is_cut: false };
         let visible = visible_nodes(page.document);
         let wraps = wrappers(page.document, &visible);
         for node in visible {
             if walk.looks == 0 {
+                walk.is_cut = true;
                 break;
             }
             if page.document.is_text(node) {
@@ -74,6 +78,7 @@ impl<'a> Places<'a> {
                 places.look_at_attributes(node, &mut walk);
             }
         }
+        places.is_cut = walk.is_cut;
         places
     }
 
@@ -209,12 +214,18 @@ struct Walk<'a> {
     text_bytes_max: usize,
     looks: usize,
     bytes: usize,
+    /// Something was not looked at because of these.
+    is_cut: bool,
 }
 
 impl Walk<'_> {
     /// Remembers a place under the keys of its text. Links and images stand in attributes, the other forms in both.
     fn look(&mut self, places: &mut Places<'_>, place: NodeRef, text: &str, is_text: bool) {
-        if text.len() > 2 * self.text_bytes_max.max(64) + 64 || self.looks == 0 || self.bytes < text.len() {
+        if text.len() > 2 * self.text_bytes_max.max(64) + 64 {
+            return;
+        }
+        if self.looks == 0 || self.bytes < text.len() {
+            self.is_cut = true;
             return;
         }
         let text = text.trim();

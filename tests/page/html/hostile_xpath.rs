@@ -11,7 +11,7 @@ use page_oracle::clock::least_time;
 /// What the issue allows in a release build, in time computed; debug builds are some twenty times
 /// slower.
 const HOSTILE_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 20_000 } else { 500 });
-const OUT_OF_FUEL: &str = "xpaths[0]: the expression takes more work on this page than is allowed";
+const OUT_OF_FUEL: &str = "xpaths[0]: the expression takes more work on this page than is allowed (20 million units, 100 million for the page)";
 
 /// Parsing, compiling and extracting, as a job would do it.
 fn extract(page: &str, xpath: &str) -> Extraction {

@@ -137,6 +137,29 @@ fn hostile_pages_end_and_still_teach() {
     }
 }
 
+/// What the issue of hostile pages names: a million nested elements, and five megabytes of attributes on one element and on many.
+#[test]
+fn pages_at_the_limits_end_and_say_which_limit_it_was() {
+    let attribute = |n: usize| format!("title='some words {n:06}' ");
+    let on_one: String = (0..200_000).map(|n| format!("data-a{n}='needle {n:08}' ")).collect();
+    let on_many: String =
+        (0..100_000).map(|n| format!("<i {}data-b='{n} more of it, and more'>", attribute(n))).collect();
+    assert!(on_one.len() > 5_000_000 && on_many.len() > 5_000_000);
+    for (hostile, bounds) in [
+        ("<div>".repeat(1_000_000), Vec::new()),
+        (format!("<p {on_one}>x</p>"), Vec::new()),
+        (on_many, vec![Bound::Page]),
+    ] {
+        let page =
+            |n: usize| format!("{}{hostile}", product(&format!("Plane {n}"), &format!("{n}.50"), "InStock"));
+        let discovery = found(&[page(1), page(2)], None);
+        let names: Vec<&str> = discovery.attributes.iter().map(|learned| learned.name.as_str()).collect();
+        assert!(names.contains(&"name") && names.contains(&"price"), "{names:?}");
+        assert_eq!(discovery.bounds, bounds, "{}", &hostile[..40]);
+    }
+    assert!(Bound::Page.to_string().contains("150000 texts and attributes"), "{}", Bound::Page);
+}
+
 #[test]
 fn what_has_no_fuel_ends_with_what_was_found() {
     let pages = [1, 2, 3].map(|n| product(&format!("Plane {n}"), &format!("{n}.50"), "InStock"));
@@ -149,6 +172,8 @@ fn what_has_no_fuel_ends_with_what_was_found() {
         (discovery.kind, discovery.page_count, discovery.attributes),
         (Some(Kind::Product), 3, Vec::new())
     );
+    assert_eq!(discovery.bounds, [Bound::Work]);
+    assert!(Bound::Work.to_string().contains("250000000 units"), "{}", Bound::Work);
 }
 
 #[test]

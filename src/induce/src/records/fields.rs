@@ -334,7 +334,7 @@ impl Fields<'_, '_> {
             slot.says(&["price", "preis", "prix", "precio", "prezzo", "amount", "preco", "cena"])
         };
         let value = |node: NodeId, is_named: bool| {
-            let text = document.string_value(node).trim();
+            let text = self.amount_within(node).unwrap_or_else(|| document.string_value(node)).trim();
             if text.is_empty() || text.len() > 2 * AMOUNT_BYTES_MAX {
                 return None;
             }
@@ -349,7 +349,9 @@ impl Fields<'_, '_> {
             let nodes: Vec<NodeId> = slot.sampled_nodes().collect();
             let texts: Vec<String> = nodes.iter().filter_map(|node| value(*node, is_named)).collect();
             let share = texts.len() as f64 / slot.sampled().count() as f64;
-            if share < 0.34 || texts.len() * 10 < nodes.len() * 7 {
+            // What is called a price often says that there is none, or that it must be asked for.
+            let filled_min = if is_named { 5 } else { 7 };
+            if share < 0.34 || texts.len() * 10 < nodes.len() * filled_min {
                 return 0.0;
             }
             let struck = |node: &&NodeId| {
@@ -369,6 +371,24 @@ impl Fields<'_, '_> {
         for (record, node) in records.iter_mut().zip(&self.slots[slot].nodes) {
             record.price = node.and_then(|node| value(node, is_named)).unwrap_or_default();
         }
+    }
+
+    /// Of an element with several texts that are amounts, or with one beside other digits, the first that is not struck out: the price
+    /// before a discount stands in one box with the other, and some sites write a price twice, once for those who hear it.
+    fn amount_within(&self, node: NodeId) -> Option<&str> {
+        let document = self.document();
+        let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
+        let all = digits(document.string_value(node));
+        let is_struck = |text: NodeId| {
+            let above = std::iter::successors(document.parent(text), |above| document.parent(*above));
+            above.take_while(|above| *above > node).take(4).any(|above| says_struck(document, above))
+        };
+        let texts = document.descendants(node).take(INNER_MAX).filter(|inner| document.is_text(*inner));
+        let amounts: Vec<NodeId> = texts.filter(|text| is_amount(document.text(*text))).collect();
+        let first = amounts.iter().find(|text| !is_struck(**text)).or(amounts.first())?;
+        let own = document.text(*first);
+        // "12" before a raised "90" is no price by itself.
+        (amounts.len() > 1 || all > digits(own) + 2).then_some(own)
     }
 
     fn images(&self, records: &mut [Record]) {

@@ -33,6 +33,12 @@ const RICH_CHARS: u32 = 30;
 const LEADS_MAX: usize = 5;
 /// Children of one run.
 const RUN_MAX: usize = 14;
+/// Cells of a row that are counted.
+const CELLS_MAX: usize = 20;
+/// Runs of which the first two parts are compared, and how much less alike these are than the same parts of two runs where a run is
+/// one record.
+const PARTED_RUNS: usize = 12;
+const PARTED_LIKENESS: f64 = 0.6;
 /// What runs are worth beside elements, and what they lose by each kind that comes before theirs.
 const RUN_SHARE: f64 = 0.97;
 const LATER_LEAD_LOSS: f64 = 0.08;
@@ -69,7 +75,7 @@ pub fn regions(survey: &Survey<'_>) -> Vec<Region> {
     }
     best_first(&mut sets);
     let parts: Vec<bool> =
-        sets.iter().map(|outer| sets.iter().any(|inner| is_row_of(outer, inner))).collect();
+        sets.iter().map(|outer| sets.iter().any(|inner| is_row_of(survey, outer, inner))).collect();
     for (region, is_rows) in sets.iter_mut().zip(parts) {
         region.score *= if is_rows { 0.3 } else { 1.0 };
     }
@@ -147,15 +153,28 @@ fn is_header_row(document: &Document, node: NodeId) -> bool {
     document.name(node) == "tr" && cells.peek().is_some() && cells.all(|cell| document.name(cell) == "th")
 }
 
-/// A child as runs see it.
-fn kind_of_child(document: &Document, child: NodeId) -> Option<u64> {
+/// A child as runs see it, by its tag and first lasting name; of a row of a table also by what its cells hold, for rows that belong
+/// together are often told apart by nothing else.
+fn kind_of_child(survey: &Survey<'_>, child: NodeId) -> Option<u64> {
+    let document = survey.page.document;
     if document.is_text(child) {
         return (!document.text(child).trim().is_empty()).then_some(1);
     }
     let is_shown = document.is_element(child) && !document.is_hidden_element(child);
     let name = names_of(document, child).into_iter().find(|name| !is_passing(name)).map_or(0, number_of);
-    (is_shown && !matches!(document.name(child), "hr" | "input"))
-        .then(|| mixed(number_of(document.name(child)), name))
+    let kind = mixed(number_of(document.name(child)), name);
+    let kind = if document.name(child) == "tr" { mixed(kind, kind_of_row(survey, child)) } else { kind };
+    (is_shown && !matches!(document.name(child), "hr" | "input")).then_some(kind)
+}
+
+/// How many cells a row has and what is in it: links, images, amounts.
+fn kind_of_row(survey: &Survey<'_>, row: NodeId) -> u64 {
+    let document = survey.page.document;
+    let cells = document.children(row).filter(|cell| document.is_element(*cell)).take(CELLS_MAX).count();
+    let counts = survey.counts(survey.span(row.0));
+    let flags =
+        u64::from(counts.links > 0) | u64::from(counts.images > 0) << 1 | u64::from(counts.amounts > 0) << 2;
+    mixed(cells as u64, flags + u64::from(counts.chars > 0) * 8)
 }
 
 /// Runs of siblings that begin alike, of every parent that has several kinds of children.
@@ -166,7 +185,7 @@ fn runs(survey: &Survey<'_>) -> Vec<(Vec<Span>, f64)> {
         let children: Vec<(NodeId, u64)> = document
             .children(NodeId(parent))
             .filter(|child| child.0 < survey.end)
-            .filter_map(|child| Some((child, kind_of_child(document, child)?)))
+            .filter_map(|child| Some((child, kind_of_child(survey, child)?)))
             .collect();
         if children.len() < 2 * RECORDS_MIN || found.len() > SETS_MAX {
             continue;
@@ -298,7 +317,7 @@ fn features(survey: &Survey<'_>, record: Span) -> Vec<u64> {
 }
 
 /// Whether the records of one set are rows of which each holds several records of another, which is as rich and as linked.
-fn is_row_of(outer: &Region, inner: &Region) -> bool {
+fn is_row_of(survey: &Survey<'_>, outer: &Region, inner: &Region) -> bool {
     if inner.records.len() * 10 < outer.records.len() * 16 || inner.score < 0.3 * outer.score {
         return false;
     }
@@ -314,4 +333,34 @@ fn is_row_of(outer: &Region, inner: &Region) -> bool {
     within * 10 >= inner.records.len() * 9
         && inner.weight >= 0.7 * outer.weight
         && inner.linked >= 0.9 * outer.linked
+        && !is_of_parts(survey, outer, inner)
+}
+
+/// Whether what the records of one set hold of another are parts of one thing: the first parts are alike and the second ones, and both
+/// are not like each other, as a row with a title before a row with what else is to be said.
+fn is_of_parts(survey: &Survey<'_>, outer: &Region, inner: &Region) -> bool {
+    let mut parts: Vec<[Vec<u64>; 2]> = Vec::new();
+    for record in outer.records.iter().take(PARTED_RUNS) {
+        let from = inner.records.partition_point(|part| part.start < record.start);
+        let held = inner.records[from..].iter().take_while(|part| part.end <= record.end);
+        let first: Vec<Vec<u64>> = held.take(2).map(|part| features(survey, *part)).collect();
+        if let Ok(two) = <[Vec<u64>; 2]>::try_from(first) {
+            parts.push(two);
+        }
+    }
+    if parts.len() < RECORDS_MIN {
+        return false;
+    }
+    let mean = |pairs: Vec<f64>| pairs.iter().sum::<f64>() / pairs.len().max(1) as f64;
+    let within = mean(parts.iter().map(|[one, two]| shared_part(one, two)).collect());
+    let across = mean(
+        parts.windows(2).flat_map(|two| [0, 1].map(|at| shared_part(&two[0][at], &two[1][at]))).collect(),
+    );
+    within < PARTED_LIKENESS * across
+}
+
+/// Of all that two records are made of, the share that both have. Both are sorted and have nothing twice.
+fn shared_part(one: &[u64], two: &[u64]) -> f64 {
+    let shared = one.iter().filter(|feature| two.binary_search(feature).is_ok()).count();
+    shared as f64 / (one.len() + two.len() - shared).max(1) as f64
 }

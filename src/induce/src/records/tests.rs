@@ -194,3 +194,116 @@ fn hostile_pages_end() {
         assert_eq!(list_answers(page, Kind::ProductList), found);
     }
 }
+
+/// A table of pairs of rows, as boards and courts have them.
+fn pairs(second: fn(usize) -> String) -> String {
+    let rows: String = (0..7)
+        .map(|at| {
+            format!(
+                "<tr><td>{at}.</td><td><a href='/case/{at}'>Smith {at}x against the town of Number{at}</a></td></tr>{}",
+                second(at)
+            )
+        })
+        .collect();
+    format!("<title>Cases</title><body>{NAV}<table>{rows}</table>")
+}
+
+#[test]
+fn rows_in_pairs_are_one_record_each() {
+    let plain = |at: usize| {
+        format!("<tr><td colspan=2>Decided in the {at}th week, and what was said of it</td></tr>")
+    };
+    let linked = |at: usize| {
+        format!(
+            "<tr><td colspan=2><span class=sub><b>{at} points</b> <i>by <a href='/user/{at}'>user{at}</a></i> <a href='/c/{at}'>comments</a></span></td></tr>"
+        )
+    };
+    let spaced = |at: usize| {
+        format!(
+            "<tr><td colspan=2><span class=sub><b>{at} points</b> <a href='/c/{at}'>comments</a></span></td></tr><tr><td></td></tr>"
+        )
+    };
+    for second in [plain, linked, spaced] {
+        let found = first(&pairs(second), Wish::Any);
+        assert_eq!(found.len(), 7, "{found:?}");
+        assert_eq!(
+            (found[6].title.as_str(), found[6].url.as_str()),
+            ("Smith 6x against the town of Number6", "/case/6")
+        );
+    }
+    // Two in a row of a table are two.
+    let cells: String = (0..8)
+        .map(|at| {
+            let end = if at % 2 == 1 { "</tr><tr>" } else { "" };
+            format!("<td><a href='/p/{at}'>Tool of number {at}x</a><b>€ {at}.50</b></td>{end}")
+        })
+        .collect();
+    assert_eq!(first(&format!("<body>{NAV}<table><tr>{cells}</table>"), Wish::Goods).len(), 8);
+}
+
+#[test]
+fn prices_are_read_however_sites_write_them() {
+    let page = |price: fn(usize) -> String| {
+        let cards: String = (1..9)
+            .map(|at| {
+                format!(
+                    "<li class=item><a href='/p/{at}'><img src='/i/{at}-tool.jpg'></a><h3><a href='/p/{at}'>Tool of number {at}x</a></h3>{}</li>",
+                    price(at)
+                )
+            })
+            .collect();
+        format!("<title>Tools</title><body>{NAV}<main><ul>{cells}</ul></main>", cells = cards)
+    };
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let shapes: [(&str, fn(usize) -> String); 6] = [
+        ("the old one in the same box", |at| {
+            let old = if at % 2 == 0 { format!("<del><b>${at}9.99</b></del> ") } else { String::new() };
+            format!("<span class=price>{old}<ins><b>${at}2.50</b></ins></span>")
+        }),
+        ("twice, once to be heard", |at| {
+            format!(
+                "<span class=a-price><span class=off>${at}2.50</span><span aria-hidden=true>$<i>{at}2</i><sup>50</sup></span></span>"
+            )
+        }),
+        ("raised cents", |at| format!("<p class=price>€ {at}2<sup>50</sup></p>")),
+        ("the sign in a box of its own", |at| format!("<p><span>{at}2,50</span> <span>€</span></p>")),
+        ("no sign but a name", |at| format!("<div class=product-price>{at}2.50</div>")),
+        ("none for some", |at| match at % 5 {
+            0 | 2 => "<div class=price>Price on request</div>".to_owned(),
+            _ => format!("<div class=price>{at}2.50 zł</div>"),
+        }),
+    ];
+    for (what, price) in shapes {
+        let found = first(&page(price), Wish::Goods);
+        assert_eq!(found.len(), 8, "{what}");
+        for (at, record) in found.iter().enumerate() {
+            let wanted = format!("{}250", at + 1);
+            let is_none = what == "none for some" && matches!((at + 1) % 5, 0 | 2);
+            let wanted = if is_none { "" } else { wanted.as_str() };
+            assert_eq!(digits(&record.price), wanted, "{what}: {record:?}");
+        }
+    }
+}
+
+#[test]
+fn links_around_whole_cards_are_learned() {
+    let page = |front: &str| {
+        let cards: String = (0..6)
+            .map(|at| {
+                format!(
+                    "<div><a href='https://s{at}.example/{front}'><h3>About {front} {at}x, by number</h3></a><a href='/cached?{at}{front}'>Cached</a>\
+                     <span>Words of the page on {front} and what is said there, number {at}.</span></div>"
+                )
+            })
+            .collect();
+        format!(
+            "<title>{front}</title><body>{NAV}<div id=main>{cards}</div><div><a href=/next>Next</a></div>"
+        )
+    };
+    let documents = ["planes", "saws", "chisels"].map(|front| Document::parse(page(front)));
+    let base = base();
+    let pages: Vec<Page<'_>> = documents.iter().map(|document| Page { document, base: &base }).collect();
+    let found = discover(&pages, Some(Kind::Serp), &mut Fuel::new(LESSON_FUEL_MAX));
+    let urls = found.attributes.iter().find(|learned| learned.name == "urls");
+    assert!(urls.is_some_and(|urls| urls.paths[0].xpath == "//a[h3]/@href"), "{found:?}");
+}

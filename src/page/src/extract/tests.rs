@@ -229,8 +229,8 @@ fn fuel_that_ends_is_an_entry() {
     assert_eq!(found.errors[0].name, "a");
     assert_eq!(
         found.errors[0].reason.join(&found.errors[0].detail),
-        "budget: xpaths[0]: the expression takes more work on this page than is allowed; \
-         xpaths[1]: the expression takes more work on this page than is allowed"
+        "budget: xpaths[0]: the expression takes more work on this page than is allowed (20 million units, 100 million for the page); \
+         xpaths[1]: the expression takes more work on this page than is allowed (20 million units, 100 million for the page)"
     );
     assert_eq!(found.errors.len(), 2);
     let whole = schema.extract(&document, &base, &mut Fuel::new(PAGE_FUEL_MAX));

@@ -139,9 +139,12 @@ pub enum EvalError {
 impl fmt::Display for EvalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EvalError::BudgetExceeded => {
-                f.write_str("the expression takes more work on this page than is allowed")
-            }
+            EvalError::BudgetExceeded => write!(
+                f,
+                "the expression takes more work on this page than is allowed ({} million units, {} million for the page)",
+                EXPRESSION_FUEL_MAX / 1_000_000,
+                PAGE_FUEL_MAX / 1_000_000
+            ),
             EvalError::Pattern(why) => f.write_str(why),
         }
     }

@@ -10,7 +10,7 @@ use base::terms::PageType;
 use base::web::WebUrl;
 use base::{Code, Error, Result};
 use blob::BlobStore;
-use induce::{Example, LESSON_FUEL_MAX, Wanted, learn as learn_from, shows};
+use induce::{Bound, Example, LESSON_FUEL_MAX, Wanted, learn as learn_from, shows};
 use page::extract::{Attribute, AttributeType, Schema, collapse_space, page_base};
 use page::html::{Document, NodeId};
 use page::xpath::Fuel;
@@ -77,6 +77,8 @@ pub(super) struct LessonView {
     left_out: Vec<String>,
     /// What the attributes give on other stored pages of the domain, the newest first.
     preview: Vec<PreviewView>,
+    /// Limits that were reached, so that there may be more to learn.
+    notes: Vec<String>,
     /// Whether they are among the organization's own now.
     is_saved: bool,
 }
@@ -300,7 +302,9 @@ fn teach(told: &[ToldExample], examples: Vec<StoredPage>, others: Vec<StoredPage
     let wanted: Vec<Wanted> = names.into_iter().map(|name| Wanted::guess(name, &examples)).collect();
     check_told(&wanted, &examples)?;
     let other_pages: Vec<_> = others.iter().map(ParsedPage::page).collect();
-    let learned = learn_from(&wanted, &examples, &other_pages, &mut Fuel::new(LESSON_FUEL_MAX));
+    let mut fuel = Fuel::new(LESSON_FUEL_MAX);
+    let learned = learn_from(&wanted, &examples, &other_pages, &mut fuel);
+    let notes = Bound::of_work(&fuel).iter().map(ToString::to_string).collect();
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for one in learned {
         match one.attribute() {
@@ -316,7 +320,7 @@ fn teach(told: &[ToldExample], examples: Vec<StoredPage>, others: Vec<StoredPage
         LearnedAttribute { attribute, confidence: rounded(confidence), coverage }
     };
     let attributes = found.into_iter().map(view).collect();
-    Ok(LessonView { attributes, left_out, preview, is_saved: false })
+    Ok(LessonView { attributes, left_out, preview, notes, is_saved: false })
 }
 
 fn rounded(share: f64) -> f64 {

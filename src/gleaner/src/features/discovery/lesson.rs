@@ -132,21 +132,24 @@ impl Class {
 
     /// What the pages teach by themselves; nothing where they say nothing.
     pub fn teach(&self) -> Lesson {
-        let proposals = match self.kind {
+        let (proposals, bounds) = match self.kind {
             Some(kind) => {
                 let pages: Vec<_> = self.pages[..self.taught].iter().map(ParsedPage::page).collect();
                 let found = discover(&pages, Some(kind), &mut Fuel::new(LESSON_FUEL_MAX));
-                found.attributes.iter().filter_map(proposal).collect()
+                (found.attributes.iter().filter_map(proposal).collect(), found.bounds)
             }
-            None => Vec::new(),
+            None => Default::default(),
         };
-        self.checked(proposals, self.taught, DiscoveredBy::ReverseEngineered)
+        let mut lesson = self.checked(proposals, self.taught, DiscoveredBy::ReverseEngineered);
+        lesson.notes.splice(..0, bounds.iter().map(ToString::to_string));
+        lesson
     }
 
     /// Checks what somebody proposes who has seen the first `seen` pages.
     pub fn checked(&self, proposals: Vec<Proposal>, seen: usize, discovered_by: DiscoveredBy) -> Lesson {
         let known = self.known();
-        let checked = check(proposals, &known, seen, &mut Fuel::new(CHECK_FUEL_MAX));
+        let mut fuel = Fuel::new(CHECK_FUEL_MAX);
+        let checked = check(proposals, &known, seen, &mut fuel);
         let (kept, fallen): (Vec<_>, Vec<_>) = checked.into_iter().partition(Checked::holds);
         let left =
             |name: &str, reason, confidence| LeftOutAttribute { name: name.to_owned(), reason, confidence };
@@ -162,7 +165,13 @@ impl Class {
                 left_out.push(left(term.name, reason, None));
             }
         }
-        Lesson { kept, left_out, discovered_by }
+        let note = || {
+            format!(
+                "Checking takes more work than is allowed ({CHECK_FUEL_MAX} units): what was not asked of every page fell."
+            )
+        };
+        let notes = (fuel.left() == 0).then(note).into_iter().collect();
+        Lesson { kept, left_out, discovered_by, notes }
     }
 
     /// What comes of a lesson beside the schema that holds.
@@ -213,6 +222,7 @@ impl Class {
             attributes: lesson.kept.iter().map(found).collect(),
             left_out: lesson.left_out.clone(),
             confidence: (!lesson.kept.is_empty()).then(|| rounded(self.trust() * confidence(&lesson.kept))),
+            notes: lesson.notes.clone(),
             ..Outcome::default()
         }
     }
@@ -349,6 +359,8 @@ impl Lesson {
                 self.left_out.push(fallen);
             }
         }
+        let new = other.notes.into_iter().filter(|note| !self.notes.contains(note)).collect::<Vec<_>>();
+        self.notes.extend(new);
         self.left_out.retain(|left| self.kept.iter().all(|kept| kept.attribute.name != left.name));
         self
     }
@@ -359,6 +371,8 @@ pub struct Lesson {
     pub kept: Vec<Checked>,
     pub left_out: Vec<LeftOutAttribute>,
     pub discovered_by: DiscoveredBy,
+    /// Limits that were reached.
+    pub notes: Vec<String>,
 }
 
 /// Whether a schema is to be proposed.

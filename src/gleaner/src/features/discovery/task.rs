@@ -227,7 +227,8 @@ async fn propose(
     lesson: Lesson,
     notes: Vec<String>,
 ) -> Result<Outcome> {
-    let mut outcome = Outcome { notes, ..class.outcome(&lesson) };
+    let mut outcome = class.outcome(&lesson);
+    outcome.notes.extend(notes);
     let Some(page_type) = class.page_type.filter(|_| outcome.error.is_none()) else { return Ok(outcome) };
     let discovered_by = lesson.discovered_by;
     let sample_count = u32::try_from(class.page_count()).unwrap_or(u32::MAX);

@@ -3,7 +3,7 @@
 
 use crate::features::extraction::ResultV4;
 use bytes::Bytes;
-use induce::{LESSON_FUEL_MAX, Page, Repair, Verdict, Visit, repair, texts_of};
+use induce::{Bound, LESSON_FUEL_MAX, Page, Repair, Verdict, Visit, repair, texts_of};
 use page::extract::{Attribute, Schema, page_base};
 use page::html::Document;
 use page::xpath::{Fuel, XPath};
@@ -82,11 +82,18 @@ pub fn look(
         })
         .collect();
     let beside: Vec<Page<'_>> = others.iter().map(Parsed::page).collect();
-    let repairs = repair(attributes, &told, &beside, &mut Fuel::new(LESSON_FUEL_MAX));
+    let mut fuel = Fuel::new(LESSON_FUEL_MAX);
+    let repairs = repair(attributes, &told, &beside, &mut fuel);
+    let is_out = Bound::of_work(&fuel).is_some();
     let looked = attributes.iter().zip(repairs).map(|(attribute, repair)| {
         let is_known = |visit: &&Visit<'_>| known_of(visit, &attribute.name).is_some();
         let is_enough = told.iter().filter(is_known).count() >= visits_min;
-        (attribute.name.clone(), judge(attribute, repair, &told, &beside, is_enough))
+        let found = match judge(attribute, repair, &told, &beside, is_enough) {
+            // With more work something might have been found.
+            Found::Refused("not_found" | "no_agreement") if is_out => Found::Refused("budget"),
+            found => found,
+        };
+        (attribute.name.clone(), found)
     });
     looked.collect()
 }

@@ -11,6 +11,7 @@ mod outcome;
 mod rows;
 mod sample;
 mod task;
+mod views;
 mod window;
 mod wire;
 
@@ -41,6 +42,7 @@ pub static FEATURE: Feature = Feature {
     uses: &["discovery", "events", "extraction", "jobs", "urls"],
     open: Some(open),
     tables: &[&DRIFT, &FETCHES, &LOW, &POSITION],
+    views: &[views::DRIFT_VIEW, views::FETCHES_VIEW],
     routes: &[Route::get("/api/v1/extraction/drift", "listDrift", &Handler::new(list)).about(
         "How well attributes are found beside their past, and what was mended where a site has changed, by domain and page type.",
     )],

@@ -156,7 +156,7 @@ pub static BY_DOMAIN: Index<String, DriftV1> =
     Index::new("drift.by_domain", |row, keys| keys.add(row.registrable()));
 
 pub static DRIFT: OrgTable<SchemaPair, DriftV1> =
-    OrgTable::new("drift", "Drift").indexed(&[&DUE, &REREADING, &BY_DOMAIN]).uncounted();
+    OrgTable::new("drift", "Drift").indexed(&[&DUE, &REREADING, &BY_DOMAIN]).uncounted().fed();
 
 /// How many of the newest results, one behind the other, the platform's schema has read badly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,7 +190,7 @@ pub struct FetchesV1 {
 
 impl Record for FetchesV1 {}
 
-pub static FETCHES: OrgTable<String, FetchesV1> = OrgTable::new("drift_fetches", "Fetches").uncounted();
+pub static FETCHES: OrgTable<String, FetchesV1> = OrgTable::new("drift_fetches", "Fetches").uncounted().fed();
 
 /// How far the change records were taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

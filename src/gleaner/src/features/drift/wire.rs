@@ -86,7 +86,7 @@ pub(super) struct AttributeRepairView {
     name: String,
     result: RepairResult,
     /// Why it was refused: `not_found`, `too_few_pages`, `too_little_evidence`, `ambiguous`, `no_agreement`, `implausible`,
-    /// `unsupported`, `not_better`, `too_often`, `no_attribute`, `interrupted`; null otherwise.
+    /// `unsupported`, `not_better`, `budget`, `too_often`, `no_attribute`, `interrupted`; null otherwise.
     reason: Option<String>,
 }
 
