@@ -236,9 +236,10 @@ fn shown(key: &str, value: &Value) -> Value {
 
 /// An address without the password that stands in it.
 fn without_login(text: &str) -> String {
-    match url::Url::parse(text) {
-        Ok(mut url) if url.password().is_some() && url.set_password(Some("hidden")).is_ok() => url.into(),
-        _ => text.to_owned(),
+    let Ok(mut url) = url::Url::parse(text) else { return text.to_owned() };
+    match url.password().is_some() && url.set_password(Some("hidden")).is_ok() {
+        true => url.into(),
+        false => text.to_owned(),
     }
 }
 
