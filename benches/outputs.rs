@@ -66,7 +66,11 @@ async fn main() {
     }
     let took = begun.elapsed();
     let caused = rounds as usize * OUTPUTS;
-    println!("{caused} events in {:.1} s: {:.0} a minute (target: 10,000)", took.as_secs_f64(), caused as f64 / took.as_secs_f64() * 60.0);
+    println!(
+        "{caused} events in {:.1} s: {:.0} a minute (target: 10,000)",
+        took.as_secs_f64(),
+        caused as f64 / took.as_secs_f64() * 60.0
+    );
     until(&came, rounds as usize * answering).await;
     let came = came.lock().expect("whole").clone();
     let ids: BTreeSet<_> = came.iter().map(|(id, _)| id.clone()).collect();
@@ -91,7 +95,8 @@ fn build() -> &'static str {
 
 /// One event for each output.
 async fn cause(api: &server::client::Client, round: u32) {
-    let job = |n: usize| json!({ "url": format!("http://nobody.invalid/{round}/{n}"), "tags": [format!("t{n}")] });
+    let job =
+        |n: usize| json!({ "url": format!("http://nobody.invalid/{round}/{n}"), "tags": [format!("t{n}")] });
     let jobs: Vec<_> = (0..OUTPUTS).map(job).collect();
     expect(post(api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201);
 }
@@ -128,7 +133,12 @@ async fn serve(mut stream: TcpStream, came: Option<Came>) -> Option<()> {
             }
         };
         let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
-        let length = text.lines().find_map(|line| line.strip_prefix("content-length:"))?.trim().parse::<usize>().ok()?;
+        let length = text
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length:"))?
+            .trim()
+            .parse::<usize>()
+            .ok()?;
         while bytes.len() < head + length {
             (stream.read_buf(&mut bytes).await.ok()? > 0).then_some(())?;
         }

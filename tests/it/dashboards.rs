@@ -223,7 +223,10 @@ async fn lists_and_texts_as_large_as_a_body_are_refused() {
     let at = Appliance::start().await;
     let (ada, eve) = (at.member("ada").await, at.member("eve").await);
     let query = save(&ada.api, "SELECT 1 AS n").await;
-    let one = format!("{DASHBOARDS}/{}", make(&ada.api, &json!({ "name": "one", "tiles": [{ "savedQueryId": query }] })).await);
+    let one = format!(
+        "{DASHBOARDS}/{}",
+        make(&ada.api, &json!({ "name": "one", "tiles": [{ "savedQueryId": query }] })).await
+    );
     let text = "x".repeat(1_000_000);
     let many = |one: Value, count: usize| Value::Array(vec![one; count]);
     let tile = |member: &str, value: Value| {
@@ -248,7 +251,10 @@ async fn lists_and_texts_as_large_as_a_body_are_refused() {
         (tile("params", json!([{ "parameter": text }])), "tiles[0].params"),
         (tile("chart", json!({ "type": text })), "tiles[0].chart"),
         (tile("chart", json!({ "type": "line", "x": text })), "tiles[0].chart"),
-        (tile("chart", json!({ "type": "line", "x": "n", "y": many(json!("n"), 200_000) })), "tiles[0].chart"),
+        (
+            tile("chart", json!({ "type": "line", "x": "n", "y": many(json!("n"), 200_000) })),
+            "tiles[0].chart",
+        ),
         (tile("chart", json!({ "type": "line", "x": "n", "y": [text] })), "tiles[0].chart"),
     ] {
         let mut new = json!({ "name": "new" });

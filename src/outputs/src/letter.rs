@@ -72,7 +72,8 @@ pub fn letter(around: Around<'_>, events: &[Told], count: u64) -> Letter {
         let _ = write!(html, "<h1 style=\"{HEAD};padding-bottom:14px\">{count} events</h1>");
     }
     for told in events {
-        let limits = if is_one { (usize::MAX, usize::MAX) } else { (FACTS_BESIDE_OTHERS, VALUE_CHARS_BESIDE_OTHERS) };
+        let limits =
+            if is_one { (usize::MAX, usize::MAX) } else { (FACTS_BESIDE_OTHERS, VALUE_CHARS_BESIDE_OTHERS) };
         in_text(&mut text, told, limits);
         in_html(&mut html, told, is_one, limits);
     }
@@ -83,7 +84,11 @@ pub fn letter(around: Around<'_>, events: &[Told], count: u64) -> Letter {
         let _ = write!(html, "<p style=\"{EVENT};margin:0\">{more}</p>");
     }
     let why = format!("{org} sends you this from its output \"{output}\".");
-    let _ = write!(text, "-- \n{why}\nAll events: {}\nGet no more of these: {}\n", around.link, around.unsubscribe);
+    let _ = write!(
+        text,
+        "-- \n{why}\nAll events: {}\nGet no more of these: {}\n",
+        around.link, around.unsubscribe
+    );
     let _ = write!(
         html,
         "<p style=\"{FOOT}\">{}<br>{} · {}</p></div></body></html>\n",
@@ -129,8 +134,12 @@ fn in_html(html: &mut String, told: &Told, is_one: bool, limits: Limits) {
     let (facts, more) = lines(told, limits);
     let _ = write!(html, "<table role=\"presentation\" style=\"{TABLE}\">");
     for fact in facts {
-        let before = fact.from.as_deref().map(|from| format!("<span style=\"{BEFORE}\">{}</span> → ", escaped(from)));
-        let (before, bold) = (before.as_deref().unwrap_or_default(), if fact.from.is_some() { ";font-weight:600" } else { "" });
+        let before =
+            fact.from.as_deref().map(|from| format!("<span style=\"{BEFORE}\">{}</span> → ", escaped(from)));
+        let (before, bold) = (
+            before.as_deref().unwrap_or_default(),
+            if fact.from.is_some() { ";font-weight:600" } else { "" },
+        );
         let _ = write!(
             html,
             "<tr><td style=\"{NAME}\">{}</td><td style=\"{VALUE}\">{before}<span style=\"color:#222{bold}\">{}</span></td></tr>",
@@ -193,22 +202,37 @@ mod tests {
         ] {
             assert!(one.text.contains(part), "{part} is not in\n{}", one.text);
         }
-        for part in ["line-through\">10 &lt;i&gt;</span>", "href=\"https://box/mail/unsubscribe/t?a&amp;b\"", "&lt;b&gt;Kettle"] {
+        for part in [
+            "line-through\">10 &lt;i&gt;</span>",
+            "href=\"https://box/mail/unsubscribe/t?a&amp;b\"",
+            "&lt;b&gt;Kettle",
+        ] {
             assert!(one.html.contains(part), "{part} is not in\n{}", one.html);
         }
-        assert!(!one.html.contains("<x>") && !one.html.contains("<b>") && !one.html.contains("<i>"), "{}", one.html);
+        assert!(
+            !one.html.contains("<x>") && !one.html.contains("<b>") && !one.html.contains("<i>"),
+            "{}",
+            one.html
+        );
         assert!(!one.html.contains("src=") && !one.html.contains("<co>"), "{}", one.html);
         assert!(one.text.contains("Acme Bcc: x sends"), "{}", one.text);
     }
 
     #[test]
     fn many_events_are_bounded_and_the_rest_is_counted() {
-        let wide: serde_json::Map<_, _> = (0..500).map(|n| (format!("a{n}"), json!("😀<".repeat(9_000)))).collect();
-        let wide = Told::of(&json!({ "type": "result.new", "data": { "values": wide, "url": "javascript:x" } }));
+        let wide: serde_json::Map<_, _> =
+            (0..500).map(|n| (format!("a{n}"), json!("😀<".repeat(9_000)))).collect();
+        let wide =
+            Told::of(&json!({ "type": "result.new", "data": { "values": wide, "url": "javascript:x" } }));
         let many: Vec<_> = (0..150).map(|n| if n % 2 == 0 { told(n) } else { wide.clone() }).collect();
         let many = letter(AROUND, &many, 1_000);
-        assert_eq!((many.subject.as_str(), many.text.matches("price:").count()), ("Shop <co>: 1000 events", EVENTS_MAX / 2));
-        assert!(many.text.contains("and 950 more: https://box/console") && many.html.contains("and 950 more</a>"));
+        assert_eq!(
+            (many.subject.as_str(), many.text.matches("price:").count()),
+            ("Shop <co>: 1000 events", EVENTS_MAX / 2)
+        );
+        assert!(
+            many.text.contains("and 950 more: https://box/console") && many.html.contains("and 950 more</a>")
+        );
         assert!(many.html.len() < 400_000 && !many.html.contains("javascript:x\""), "{}", many.html.len());
         assert_eq!(many.text.matches("and 492 more").count(), EVENTS_MAX / 2);
     }

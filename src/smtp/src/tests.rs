@@ -75,7 +75,12 @@ fn one_click_unsubscribes_at_an_address_that_no_header_hides() {
     let made = written(&message).unwrap();
     assert!(made.contains(&format!("\r\nList-Unsubscribe: <{address}>\r\n")), "{made}");
     assert!(made.contains("\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"), "{made}");
-    for bad in ["https://a.example/\r\nBcc: eve@example.com", "https://a.example/ x", "https://a.example/>", "https://ä/"] {
+    for bad in [
+        "https://a.example/\r\nBcc: eve@example.com",
+        "https://a.example/ x",
+        "https://a.example/>",
+        "https://ä/",
+    ] {
         message.unsubscribe = Some(bad.to_owned());
         assert!(written(&message).unwrap_err().contains("cannot stand in a header"), "{bad:?}");
     }

@@ -1,8 +1,8 @@
 //! Addresses that bounce, mail servers that are away, organizations beside each other, and requests at their limits.
 
 use super::{
-    MINUTE, OUTPUTS, PATIENCE, agreed, asked, boxed, cause, delivered, deliveries, from_pypi, letter, letters, letters_to,
-    recipients, shown,
+    MINUTE, OUTPUTS, PATIENCE, agreed, asked, boxed, cause, delivered, deliveries, from_pypi, letter,
+    letters, letters_to, recipients, shown,
 };
 use crate::audit::patch;
 use crate::harness::smtp::{Act, MailServer};
@@ -27,7 +27,13 @@ async fn an_address_that_bounces_costs_the_others_nothing() {
         cause(&ada.api, 1).await;
         letter(&server, good, round).await;
         let view = delivered(&ada.api, &made, round as u64).await;
-        let of_bad = view["email"]["recipients"].as_array().unwrap().iter().find(|row| row["address"] == bad).unwrap().clone();
+        let of_bad = view["email"]["recipients"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["address"] == bad)
+            .unwrap()
+            .clone();
         assert_eq!(of_bad["refused"], round, "{of_bad}");
         assert!(text(&of_bad, "lastError").contains("550 5.1.1 no such user"), "{of_bad}");
         assert_eq!(of_bad["state"], if round < 3 { "active" } else { "bounced" });
@@ -81,7 +87,11 @@ async fn a_mail_server_that_is_away_loses_no_letter() {
         row["attempts"].as_array().is_some_and(|all| !all.is_empty()).then_some(row)
     })
     .await;
-    assert_eq!((&row["state"], &row["tries"]), (&json!("pending"), &json!(0)), "the server's fault is not the letter's: {row}");
+    assert_eq!(
+        (&row["state"], &row["tries"]),
+        (&json!("pending"), &json!(0)),
+        "the server's fault is not the letter's: {row}"
+    );
     assert!(text(&row["attempts"][0], "told").contains("554 go away"), "{row}");
     at.restart().await;
     let api = at.client().bearer(&ada.key);
@@ -98,7 +108,11 @@ async fn a_mail_server_that_is_away_loses_no_letter() {
     })
     .await;
     let view = shown(&api, &made).await;
-    assert_eq!((&view["email"]["recipients"][0]["refused"], &view["state"]), (&json!(0), &json!("failing")), "{view}");
+    assert_eq!(
+        (&view["email"]["recipients"][0]["refused"], &view["state"]),
+        (&json!(0), &json!("failing")),
+        "{view}"
+    );
     server.behave(|manners| manners.mail = Act::Accept);
     at.clock.advance(Duration::from_secs(10));
     letter(&server, &ada.email, 2).await;
@@ -125,7 +139,11 @@ async fn letters_of_one_organization_delay_neither_another_nor_the_box() {
     letter(&server, &ada.email, 1).await;
     expect(post(&at.client(), "/api/v1/auth/forgot-password", &json!({ "email": eve.email })).await, 200);
     eventually("the box's own message comes", PATIENCE, || async {
-        server.received().iter().any(|mail| mail.to == [eve.email.clone()] && mail.token("glp_").is_some()).then_some(())
+        server
+            .received()
+            .iter()
+            .any(|mail| mail.to == [eve.email.clone()] && mail.token("glp_").is_some())
+            .then_some(())
     })
     .await;
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
@@ -139,7 +157,10 @@ async fn letters_of_one_organization_delay_neither_another_nor_the_box() {
     // What is beyond comes in the hours after.
     for hour in [10, 12] {
         at.clock.advance(Duration::from_secs(3_601));
-        eventually("more comes", PATIENCE, || async { (letters(&server, &eve.email).len() >= hour).then_some(()) }).await;
+        eventually("more comes", PATIENCE, || async {
+            (letters(&server, &eve.email).len() >= hour).then_some(())
+        })
+        .await;
     }
     assert_eq!(letters(&server, &eve.email).len(), 12, "each output's letter once");
     at.stop().await;
@@ -176,7 +197,10 @@ async fn what_is_said_of_letters_has_its_limits() {
     }
     for (body, named) in [
         (json!({ "kind": "email", "events": ["job.*"] }), "email"),
-        (json!({ "kind": "email", "events": ["job.*"], "url": "https://a.example/", "email": { "recipients": [ada.email] } }), "url"),
+        (
+            json!({ "kind": "email", "events": ["job.*"], "url": "https://a.example/", "email": { "recipients": [ada.email] } }),
+            "url",
+        ),
         (json!({ "kind": "feed", "events": ["job.*"], "email": { "recipients": [ada.email] } }), "email"),
     ] {
         refused(&post(&ada.api, OUTPUTS, &body).await, 400, "Validation failed", named);
@@ -188,7 +212,8 @@ async fn what_is_said_of_letters_has_its_limits() {
     letters_to(&ada.api, &fifty.iter().map(String::as_str).collect::<Vec<_>>(), name).await;
     let others: Vec<_> = (0..50).map(|n| format!("b{n}@elsewhere.example")).collect();
     letters_to(&ada.api, &others.iter().map(String::as_str).collect::<Vec<_>>(), json!({})).await;
-    let new = json!({ "kind": "email", "events": ["job.*"], "email": { "recipients": ["c@elsewhere.example"] } });
+    let new =
+        json!({ "kind": "email", "events": ["job.*"], "email": { "recipients": ["c@elsewhere.example"] } });
     refused(&post(&ada.api, OUTPUTS, &new).await, 429, "", "100 people today");
     let link = asked(&server, &fifty[7], 1).await.remove(0);
     assert!(!link.contains("evil"));
@@ -213,7 +238,8 @@ async fn recipients_and_what_waits_go_with_people_and_organizations() {
     let at = boxed(&server, &[]).await;
     let (ada, eve, zoe) = (at.member("ada").await, at.member("eve").await, at.member("zoe").await);
     // Zoe has an account of her own, and gets letters of the two others.
-    let mine = letters_to(&ada.api, &[&ada.email, &zoe.email], json!({ "email": { "when": "hourly" } })).await;
+    let mine =
+        letters_to(&ada.api, &[&ada.email, &zoe.email], json!({ "email": { "when": "hourly" } })).await;
     letters_to(&eve.api, &[&eve.email, &zoe.email], json!({ "email": { "when": "hourly" } })).await;
     for path in asked(&server, &zoe.email, 2).await {
         assert!(super::press(&at.client(), &path).await.text().contains("from now on"));
@@ -265,7 +291,8 @@ time.sleep(90)
     let mut python = Command::new("python3");
     python.args(["-c", script]).arg(folder.path()).env("PYTHONPATH", tools.path()).stdout(Stdio::null());
     let mut python = python.spawn().unwrap();
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).ok().filter(|text| !text.is_empty());
+    let read =
+        |name: &str| std::fs::read_to_string(folder.path().join(name)).ok().filter(|text| !text.is_empty());
     let port = eventually("it listens", PATIENCE, || async { read("port") }).await;
     let settings = [
         ("MAIL__HOST", "127.0.0.1"),

@@ -51,7 +51,11 @@ async fn a_killed_box_loses_no_letter_and_sends_the_same_one_again_at_most() {
     let mut outputs = BTreeMap::<String, String>::new();
     for letter in &all {
         let id = letter.header("message-id").unwrap();
-        assert_eq!(ids.entry(id.clone()).or_insert_with(|| letter.data.clone()), &letter.data, "the same letter");
+        assert_eq!(
+            ids.entry(id.clone()).or_insert_with(|| letter.data.clone()),
+            &letter.data,
+            "the same letter"
+        );
         let plain = letter.parts().remove(0);
         let name = plain.split("from its output \"").nth(1).unwrap().split('"').next().unwrap().to_owned();
         assert_eq!(outputs.entry(name).or_insert(id.clone()), &id, "one letter of one output");

@@ -115,7 +115,10 @@ async fn a_letter_shows_what_was_and_what_is_and_one_click_ends_it() {
     let first = letter(&server, "ada@example.com", 1).await;
     let [plain, html] = &first.parts()[..] else { panic!("{}", first.data) };
     assert!(plain.contains("price: 200 → 190") && plain.contains(&web.url("/shoe")), "{plain}");
-    assert!(html.contains(">200</span> → ") && html.contains(">190</span>") && !html.contains("<x>"), "{html}");
+    assert!(
+        html.contains(">200</span> → ") && html.contains(">190</span>") && !html.contains("<x>"),
+        "{html}"
+    );
     assert!(first.header("subject").unwrap().starts_with("Changed: http"), "{first:?}");
     assert_eq!(first.header("list-unsubscribe-post").as_deref(), Some("List-Unsubscribe=One-Click"));
     let path = unsubscribe_path(&first);
@@ -206,7 +209,8 @@ async fn somebody_outside_gets_nothing_until_they_agree() {
     let (ada, eve) = (at.member("ada").await, at.member("eve").await);
     let (guest, stranger) = ("guest@elsewhere.example", at.client());
     // Whose address another organization's member has is outside, too; and that there is one is not told.
-    let made = letters_to(&ada.api, &[guest, &eve.email, &ada.email], json!({ "name": "Secret plans" })).await;
+    let made =
+        letters_to(&ada.api, &[guest, &eve.email, &ada.email], json!({ "name": "Secret plans" })).await;
     let states = |view: Vec<(String, String)>| view.into_iter().map(|(_, state)| state).collect::<Vec<_>>();
     assert_eq!(states(recipients(&ada.api, &made).await), ["active", "pending", "pending"]);
     cause(&ada.api, 1).await;
@@ -214,8 +218,16 @@ async fn somebody_outside_gets_nothing_until_they_agree() {
     let path = asked(&server, guest, 1).await.remove(0);
     let page = get(&stranger, &path).await.text();
     assert!(page.contains("Yes, write to me") && !page.contains("Secret"), "{page}");
-    assert_eq!(states(recipients(&ada.api, &made).await), ["active", "pending", "pending"], "it was only looked at");
-    for wrong in [format!("{}x", &path[..path.len() - 1]), path.replace("confirm", "unsubscribe"), "/mail/confirm/x".to_owned()] {
+    assert_eq!(
+        states(recipients(&ada.api, &made).await),
+        ["active", "pending", "pending"],
+        "it was only looked at"
+    );
+    for wrong in [
+        format!("{}x", &path[..path.len() - 1]),
+        path.replace("confirm", "unsubscribe"),
+        "/mail/confirm/x".to_owned(),
+    ] {
         let reply = press(&stranger, &wrong).await;
         assert!(reply.text().contains("leads nowhere"), "{wrong}: {}", reply.text());
     }

@@ -39,13 +39,20 @@ static TABLE: LazyLock<ConsoleTable<EventV1>> = LazyLock::new(|| {
         [
             Column::required("seq", Kind::Int64, "Its place in the organization's log", |row| int(row.seq)),
             Column::required("id", Kind::Text, "The event's id", |row| text(row.id)),
-            Column::required("kind", Kind::Text, "What it happened to, a point, and what happened", |row| text(&row.kind)),
-            Column::required("at", Kind::Timestamp, "When it happened", |row| time(row.at)),
-            Column::required("subject_type", Kind::Text, "What it happened to: job, result, schedule …", |row| {
-                text(super::kind::subject_of(&row.kind))
+            Column::required("kind", Kind::Text, "What it happened to, a point, and what happened", |row| {
+                text(&row.kind)
             }),
+            Column::required("at", Kind::Timestamp, "When it happened", |row| time(row.at)),
+            Column::required(
+                "subject_type",
+                Kind::Text,
+                "What it happened to: job, result, schedule …",
+                |row| text(super::kind::subject_of(&row.kind)),
+            ),
             Column::required("subject_id", Kind::Text, "The id of that", |row| text(row.subject)),
-            Column::nullable("domain", Kind::Text, "The domain that it concerns", |row| optional_text(row.domain.as_ref())),
+            Column::nullable("domain", Kind::Text, "The domain that it concerns", |row| {
+                optional_text(row.domain.as_ref())
+            }),
             Column::required("tags", Kind::Text, "Tags, with commas", |row| text(row.tags.join(","))),
             Column::required("data", Kind::Json, "What it says beside that", |row| text(&row.data.0)),
         ],

@@ -1,8 +1,8 @@
 //! The log inside the store.
 
+use super::blocks;
 use super::kind::{EventKind, KINDS};
 use super::log::{self, NewEvent};
-use super::blocks;
 use super::rows::{BLOCKS, EVENTS, LOGS};
 use crate::features::ALL;
 use base::clock::{Clock, Moment};
@@ -75,9 +75,8 @@ async fn places_go_on_and_ids_sort_whatever_is_trimmed() {
 async fn blocks_follow_each_other_and_go_with_their_events() {
     let store = store();
     let org = store.system().org(OrgId::new());
-    let blocks_of = |org: &OrgStore| {
-        org.read(|tx| Ok(tx.scan(&BLOCKS, None, Order::Ascending, 1_000)?)).unwrap()
-    };
+    let blocks_of =
+        |org: &OrgStore| org.read(|tx| Ok(tx.scan(&BLOCKS, None, Order::Ascending, 1_000)?)).unwrap();
     for count in [1, 450, 3] {
         write(&org, count).await;
         org.write(blocks::gather).await.unwrap();
@@ -91,9 +90,14 @@ async fn blocks_follow_each_other_and_go_with_their_events() {
     assert_eq!(places(&org), (355..=454).collect::<Vec<_>>());
     assert_eq!(blocks_of(&org).first().map(|(first, _)| *first), Some(202));
     // A log of an earlier release has no blocks: they are made of what is kept.
-    org.write(|tx| blocks_of_tx(tx).into_iter().try_for_each(|first| tx.delete(&BLOCKS, &first).map(drop))).await.unwrap();
+    org.write(|tx| blocks_of_tx(tx).into_iter().try_for_each(|first| tx.delete(&BLOCKS, &first).map(drop)))
+        .await
+        .unwrap();
     org.write(blocks::gather).await.unwrap();
-    assert_eq!(blocks_of(&org).iter().map(|(first, block)| (*first, block.last)).collect::<Vec<_>>(), [(355, 454)]);
+    assert_eq!(
+        blocks_of(&org).iter().map(|(first, block)| (*first, block.last)).collect::<Vec<_>>(),
+        [(355, 454)]
+    );
 }
 
 fn blocks_of_tx(tx: &store::OrgWrite<'_>) -> Vec<u64> {

@@ -221,11 +221,16 @@ mod tests {
 
     #[test]
     fn who_is_asked_for_letters_reads_who_asks_and_finds_one_link() {
-        let letter =
-            Letter::ConfirmRecipient { org: "A & B", output: "see https://evil.example", url: "https://box.example" };
+        let letter = Letter::ConfirmRecipient {
+            org: "A & B",
+            output: "see https://evil.example",
+            url: "https://box.example",
+        };
         let made = letter.render().unwrap();
         let link = format!("https://box.example/mail/confirm/{TOKEN_PLACE}");
-        assert!(made.text.contains(&format!("\n{link}\n")) && made.html.contains(&format!("href=\"{link}\"")));
+        assert!(
+            made.text.contains(&format!("\n{link}\n")) && made.html.contains(&format!("href=\"{link}\""))
+        );
         assert!(made.text.contains("A & B") && made.html.contains("A &amp; B") && !made.html.contains("{{"));
         assert!(!made.html.contains("https://evil.example") && !made.text.contains("https://evil.example"));
     }

@@ -221,7 +221,13 @@ pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Resu
 }
 
 /// How many messages of a kind an organization has sent, or is about to send, to an address within a time; 100 at most.
-pub fn written_to(tx: &SysRead<'_>, org: OrgId, address: &str, kind: MailKind, within: Duration) -> Result<usize> {
+pub fn written_to(
+    tx: &SysRead<'_>,
+    org: OrgId,
+    address: &str,
+    kind: MailKind,
+    within: Duration,
+) -> Result<usize> {
     let mails = tx.readable_by(&MAIL, &MAIL_BY_ADDRESS, address, None, None, WRITTEN_ROWS_MAX)?;
     let is_meant =
         |mail: &MailV3| mail.org == Some(org) && mail.kind == kind && tx.age(mail.created_at) < within;

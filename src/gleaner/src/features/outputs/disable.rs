@@ -58,7 +58,9 @@ fn tell(
             output,
             reason: match reason {
                 DisabledReason::Gone => "its endpoint answered 410: it wants nothing any more",
-                DisabledReason::NoRecipients => "everybody that it wrote to has unsubscribed, or their addresses bounce",
+                DisabledReason::NoRecipients => {
+                    "everybody that it wrote to has unsubscribed, or their addresses bounce"
+                }
                 DisabledReason::Failing => "nothing could be delivered to its endpoint for five days",
             },
             url,

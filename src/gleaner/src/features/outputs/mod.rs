@@ -50,6 +50,7 @@ use rows::{
 };
 use schemars::JsonSchema;
 use secrets::keyring::Keyring;
+use secrets::link::Links;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use server::permit::{IntegrationsRead, IntegrationsWrite, Verified};
@@ -60,7 +61,6 @@ use server::{
 use service::{Deliverer, DelivererParts};
 use std::sync::Arc;
 use std::time::Duration;
-use secrets::link::Links;
 use store::{Event, OrgRead, OrgWrite};
 use wire::{NewOutput, OutputUpdate, OutputView};
 

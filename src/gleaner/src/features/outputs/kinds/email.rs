@@ -58,7 +58,9 @@ fn applied(mut target: EmailV1, terms: &EmailTerms, within: &Within<'_>) -> Resu
         return Err(no_server());
     }
     target.when = terms.when.unwrap_or(target.when);
-    for (field, is_given) in [("email.hour", terms.hour.is_some()), ("email.timezone", terms.timezone.is_some())] {
+    for (field, is_given) in
+        [("email.hour", terms.hour.is_some()), ("email.timezone", terms.timezone.is_some())]
+    {
         if is_given && target.when != EmailWhen::Daily {
             return Err(Error::invalid(field, "is for letters that go out daily"));
         }
@@ -77,7 +79,9 @@ fn applied(mut target: EmailV1, terms: &EmailTerms, within: &Within<'_>) -> Resu
 }
 
 fn no_server() -> Error {
-    Error::conflict("The box has no mail server, so it writes to nobody; its operator sets one in [mail] of its configuration.")
+    Error::conflict(
+        "The box has no mail server, so it writes to nobody; its operator sets one in [mail] of its configuration.",
+    )
 }
 
 /// When the letter of a day goes out next behind a date, whatever clocks on walls do: an hour that there is not on that day comes

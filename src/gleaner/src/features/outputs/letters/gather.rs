@@ -4,7 +4,9 @@
 //! minute; then what happens until that minute is over comes together. So a flood of events is a letter a minute.
 
 use super::super::kinds::email;
-use super::super::rows::{DELIVERIES, DeliveryState, DeliveryV1, EmailV1, EmailWhen, OutputStateV1, OutputV2, STATES, TargetV1};
+use super::super::rows::{
+    DELIVERIES, DeliveryState, DeliveryV1, EmailV1, EmailWhen, OutputStateV1, OutputV2, STATES, TargetV1,
+};
 use super::recipients;
 use super::rows::{BY_LETTER, DIGESTS, DigestItemV1, DigestV1, ITEMS, OpenDigestV1, TAKEN};
 use crate::features::events::EventV1;
@@ -59,7 +61,13 @@ pub fn due_at(tx: &OrgRead<'_>, row: &OutputV2) -> Result<Option<Moment>> {
 }
 
 /// A moment that is over where it is time; one that lies ahead may be of a look in between.
-fn due(target: &EmailV1, ended: Option<Moment>, open: &OpenDigestV1, now: Timestamp, moment: Moment) -> Moment {
+fn due(
+    target: &EmailV1,
+    ended: Option<Moment>,
+    open: &OpenDigestV1,
+    now: Timestamp,
+    moment: Moment,
+) -> Moment {
     match target.when {
         EmailWhen::Immediately => ended.map_or(open.begun, |ended| ended.after(BETWEEN_LETTERS)),
         EmailWhen::Hourly => open.begun.after(HOUR),
@@ -73,7 +81,13 @@ fn due(target: &EmailV1, ended: Option<Moment>, open: &OpenDigestV1, now: Timest
 }
 
 /// Takes news in, up to a place in the log.
-pub fn gather(tx: &OrgWrite<'_>, row: &OutputV2, state: &mut OutputStateV1, news: Vec<News>, until: u64) -> Result<()> {
+pub fn gather(
+    tx: &OrgWrite<'_>,
+    row: &OutputV2,
+    state: &mut OutputStateV1,
+    news: Vec<News>,
+    until: u64,
+) -> Result<()> {
     let TargetV1::Email(target) = &row.target else { return Ok(()) };
     let mut digest = tx.get(&DIGESTS, &row.id)?.unwrap_or_default();
     if news.is_empty() && digest.open.is_none() {
@@ -134,7 +148,8 @@ pub fn is_covered(tx: &OrgRead<'_>, output: OutputId, seq: u64) -> Result<bool> 
 /// Makes what waits of an output a letter, if it is time.
 pub fn end(tx: &OrgWrite<'_>, row: &OutputV2) -> Result<()> {
     let Some(mut digest) = tx.get(&DIGESTS, &row.id)? else { return Ok(()) };
-    let (Some(mut state), true) = (tx.get(&STATES, &row.id)?, due_at(tx, row)?.is_some_and(|at| at <= tx.moment()))
+    let (Some(mut state), true) =
+        (tx.get(&STATES, &row.id)?, due_at(tx, row)?.is_some_and(|at| at <= tx.moment()))
     else {
         return Ok(());
     };
@@ -245,7 +260,8 @@ mod tests {
     #[test]
     fn a_letter_is_due_at_once_or_a_minute_behind_the_last_one() {
         let (now, moment) = (Timestamp(1_000_000), Moment(50_000));
-        let (at_once, hourly) = (target(EmailWhen::Immediately, 0, "UTC"), target(EmailWhen::Hourly, 0, "UTC"));
+        let (at_once, hourly) =
+            (target(EmailWhen::Immediately, 0, "UTC"), target(EmailWhen::Hourly, 0, "UTC"));
         let open = open(now, moment);
         assert_eq!(due(&at_once, None, &open, now, moment), moment);
         assert_eq!(due(&at_once, Some(Moment(45_000)), &open, now, moment), Moment(105_000));

@@ -42,7 +42,8 @@ fn nowhere() -> Page {
 
 /// The recipient that a link of a kind is of, and what else stands in it.
 fn target(caller: &Anonymous, kind: &str, token: &str) -> Option<(Uuid, Vec<u8>)> {
-    let target = caller.service::<Links>().open(token, caller.moment()).filter(|target| target.kind == kind)?;
+    let target =
+        caller.service::<Links>().open(token, caller.moment()).filter(|target| target.kind == kind)?;
     let (id, rest) = target.subject.split_at_checked(16)?;
     Some((Uuid::from_slice(id).ok()?, rest.to_vec()))
 }
@@ -51,7 +52,11 @@ pub async fn unsubscribe_page(caller: Anonymous, Path(token): Path<String>) -> R
     if target(&caller, UNSUBSCRIBE, &token).is_none() {
         return Ok(nowhere());
     }
-    Ok(page("Get no more of these letters", "Press the button, and no more of these letters come to your address.", Some("Unsubscribe")))
+    Ok(page(
+        "Get no more of these letters",
+        "Press the button, and no more of these letters come to your address.",
+        Some("Unsubscribe"),
+    ))
 }
 
 /// The same from a mail program, with `List-Unsubscribe=One-Click` as its body, and from the page.
@@ -98,7 +103,8 @@ pub async fn confirm(caller: Anonymous, Path(token): Path<String>, _body: RawBod
 /// Takes an agreement in; whether the link was still good for it.
 fn confirmed(tx: &SysWrite<'_>, id: Uuid, nonce: Uuid) -> Result<bool> {
     let found = tx.lookup_global(&RECIPIENTS, &BY_ID, id)?;
-    let good = found.filter(|(_, row)| row.nonce == Some(nonce) && row.state == RecipientState::Pending && row.is_listed);
+    let good = found
+        .filter(|(_, row)| row.nonce == Some(nonce) && row.state == RecipientState::Pending && row.is_listed);
     let Some((org, mut row)) = good else {
         tx.unaudited("the link is not good any more");
         return Ok(false);

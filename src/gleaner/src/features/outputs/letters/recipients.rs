@@ -107,7 +107,13 @@ pub fn is_member(tx: &SysRead<'_>, org: OrgId, address: &str) -> Result<bool> {
 
 /// Makes these the recipients that an output names. Who is no member is asked; who was asked a day ago or more, and is named
 /// again, is asked again.
-pub fn list(tx: &SysWrite<'_>, org: OrgId, output: &OutputV2, addresses: &[String], asking: &Asking<'_>) -> Result<()> {
+pub fn list(
+    tx: &SysWrite<'_>,
+    org: OrgId,
+    output: &OutputV2,
+    addresses: &[String],
+    asking: &Asking<'_>,
+) -> Result<()> {
     let own = tx.org(org);
     let mut known = known(&own, output.id)?;
     for row in known.iter_mut().filter(|row| row.is_listed && !addresses.contains(&row.address)) {
@@ -155,7 +161,13 @@ pub fn list(tx: &SysWrite<'_>, org: OrgId, output: &OutputV2, addresses: &[Strin
     Ok(())
 }
 
-fn new(tx: &OrgWrite<'_>, output: OutputId, address: &str, state: RecipientState, is_member: bool) -> RecipientV1 {
+fn new(
+    tx: &OrgWrite<'_>,
+    output: OutputId,
+    address: &str,
+    state: RecipientState,
+    is_member: bool,
+) -> RecipientV1 {
     RecipientV1 {
         id: base::ids::next(),
         output,
@@ -174,17 +186,26 @@ fn new(tx: &OrgWrite<'_>, output: OutputId, address: &str, state: RecipientState
 }
 
 /// Asks somebody, unless they were asked within the last day.
-fn ask(tx: &SysWrite<'_>, org: OrgId, output: &OutputV2, mut row: RecipientV1, asking: &Asking<'_>) -> Result<RecipientV1> {
+fn ask(
+    tx: &SysWrite<'_>,
+    org: OrgId,
+    output: &OutputV2,
+    mut row: RecipientV1,
+    asking: &Asking<'_>,
+) -> Result<RecipientV1> {
     if row.asked.is_some_and(|asked| tx.moment().since(asked) < ASKED_AGAIN) {
         return Ok(row);
     }
     // Nobody gets letters from outputs that are made and removed again.
-    if mail::written_to(tx, org, &row.address, MailKind::ConfirmRecipient, ASKED_AGAIN)? >= ASKED_PER_ADDRESS {
-        row.last_error = Some(format!("was asked {ASKED_PER_ADDRESS} times within a day; name it again tomorrow"));
+    if mail::written_to(tx, org, &row.address, MailKind::ConfirmRecipient, ASKED_AGAIN)? >= ASKED_PER_ADDRESS
+    {
+        row.last_error =
+            Some(format!("was asked {ASKED_PER_ADDRESS} times within a day; name it again tomorrow"));
         return Ok(row);
     }
     if !limit::count_asked(&tx.org(org))? {
-        let message = format!("Your organization has asked {} people today, as many as it may.", limit::ASKED_PER_DAY);
+        let message =
+            format!("Your organization has asked {} people today, as many as it may.", limit::ASKED_PER_DAY);
         return Err(Error::new(Code::RateLimited).message(message).header("retry-after", "3600"));
     }
     let (nonce, ends_at) = (base::ids::next(), tx.moment().after(CONFIRM_TIME));

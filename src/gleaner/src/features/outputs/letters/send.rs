@@ -4,12 +4,12 @@
 //! `Message-ID`; and a recipient whose address is refused, or is to be tried later, costs the others nothing.
 
 use super::super::attempt::{Tried, shown};
-use super::super::rows::{DeliveryV1, OutputV2};
+use super::super::rows::{DELIVERIES, DeliveryV1, OutputV2};
 use super::super::service::Deliverer;
 use super::gather::{content, taken};
+use super::limit;
 use super::recipients::{self, REFUSED_MAX, unsubscribe_at};
 use super::rows::{RECIPIENTS, RecipientState, RecipientV1, TAKEN, TakenV1};
-use super::limit;
 use crate::features::auth::ORGS;
 use base::audit::Action;
 use base::clock::{Moment, Now, Timestamp};
@@ -91,12 +91,16 @@ pub async fn send(
     let Some(_place) = deliverer.letters.take(org) else {
         return Ok(Sent::Rest(system.clock().moment().after(PLACE_PAUSE)));
     };
-    let (plan, (events, count)) = system.read(|tx| Ok((plan(tx, org, output, Some(row))?, content(&tx.org(org), row)?)))?;
+    let (plan, (events, count)) =
+        system.read(|tx| Ok((plan(tx, org, output, Some(row))?, content(&tx.org(org), row)?)))?;
     let earlier = plan.had.values().filter(|is_taken| **is_taken).count();
     if plan.to.is_empty() && plan.had.is_empty() {
         let (verdict, told) = match plan.waiting {
             0 => (Verdict::Gone, "every recipient has unsubscribed or bounced".to_owned()),
-            waiting => (Verdict::Refused, format!("no recipient had agreed to letters: {waiting} wait to be confirmed")),
+            waiting => (
+                Verdict::Refused,
+                format!("no recipient had agreed to letters: {waiting} wait to be confirmed"),
+            ),
         };
         return Ok(Sent::Tried(tried(verdict, &told, begun)));
     }
@@ -185,7 +189,8 @@ impl Handed {
             (0, 0) => Verdict::Refused,
             (0, _) => Verdict::Delivered,
         };
-        let count = |count: usize, what: &str| if count > 0 { format!(", {what}: {count}") } else { String::new() };
+        let count =
+            |count: usize, what: &str| if count > 0 { format!(", {what}: {count}") } else { String::new() };
         let (refused, left) = (count(self.refused, "refused"), count(self.left, "to be tried again"));
         let reason = self.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         tried(verdict, &format!("taken: {taken}{refused}{left}{reason}"), begun)
@@ -219,7 +224,8 @@ impl Post<'_> {
             }
             let unsubscribe = unsubscribe_at(&self.deliverer.links, &self.deliverer.url, recipient.id);
             let link = format!("{}/console#/outputs", self.deliverer.url);
-            let around = Around { output: &self.output.name, org: org_name, link: &link, unsubscribe: &unsubscribe };
+            let around =
+                Around { output: &self.output.name, org: org_name, link: &link, unsubscribe: &unsubscribe };
             let made = letter(around, events, count);
             let outgoing = Outgoing {
                 id: message_id(id, recipient.id),
@@ -283,10 +289,15 @@ impl Post<'_> {
         }))
     }
 
-    async fn note(&self, (letter, recipient): (DeliveryId, Uuid), refused: Option<String>, is_noted: bool) -> Result<()> {
+    async fn note(
+        &self,
+        (letter, recipient): (DeliveryId, Uuid),
+        refused: Option<String>,
+        is_noted: bool,
+    ) -> Result<()> {
         let (org, output) = (self.org, self.output.id);
         let noted = self.system.write(move |tx| {
-            if is_noted && tx.org(org).get(&super::super::rows::DELIVERIES, &letter)?.is_some() {
+            if is_noted && tx.org(org).get(&DELIVERIES, &letter)?.is_some() {
                 tx.org(org).put(&TAKEN, &(letter, recipient), &TakenV1 { is_taken: refused.is_none() })?;
             }
             note_recipient(tx, org, recipient, refused, output.into())
@@ -303,7 +314,13 @@ enum Stopped {
 }
 
 /// Writes down that a letter was taken, or refused: so many times in a row, and nothing more is sent there.
-fn note_recipient(tx: &SysWrite<'_>, org: OrgId, id: Uuid, refused: Option<String>, output: Uuid) -> Result<()> {
+fn note_recipient(
+    tx: &SysWrite<'_>,
+    org: OrgId,
+    id: Uuid,
+    refused: Option<String>,
+    output: Uuid,
+) -> Result<()> {
     let own = tx.org(org);
     let Some(mut row) = own.get(&RECIPIENTS, &id)? else { return Ok(()) };
     match refused {
