@@ -48,6 +48,8 @@ const HEAD: &str = "margin:2px 0 0;font-size:20px;line-height:1.3;font-weight:60
 const EVENT: &str = "padding:16px 0 14px;border-top:1px solid #e4e4e0";
 const TITLE: &str = "font-size:16px;font-weight:600;line-height:1.35;overflow-wrap:anywhere";
 const LINK: &str = "color:#14532d;text-decoration:underline";
+/// Of a title, which is plainly one.
+const TITLE_LINK: &str = "color:#14532d;text-decoration:none";
 const SMALL: &str = "margin:2px 0 8px;color:#5c5c58;font-size:13px";
 const TABLE: &str = "width:100%;border-collapse:collapse;font-size:14px";
 const NAME: &str = "width:28%;padding:3px 12px 3px 0;vertical-align:top;color:#5c5c58;overflow-wrap:anywhere";
@@ -80,7 +82,7 @@ pub fn letter(around: Around<'_>, events: &[Told], count: u64) -> Letter {
     let beyond = count.saturating_sub(events.len() as u64);
     if beyond > 0 {
         let _ = writeln!(text, "and {beyond} more: {}\n", around.link);
-        let more = anchor(around.link, &format!("and {beyond} more"));
+        let more = anchor(around.link, &format!("and {beyond} more"), LINK);
         let _ = write!(html, "<p style=\"{EVENT};margin:0\">{more}</p>");
     }
     let why = format!("{org} sends you this from its output \"{output}\".");
@@ -93,8 +95,8 @@ pub fn letter(around: Around<'_>, events: &[Told], count: u64) -> Letter {
         html,
         "<p style=\"{FOOT}\">{}<br>{} · {}</p></div></body></html>\n",
         escaped(&why),
-        anchor(around.link, "All events"),
-        anchor(around.unsubscribe, "Get no more of these")
+        anchor(around.link, "All events", LINK),
+        anchor(around.unsubscribe, "Get no more of these", LINK)
     );
     Letter { subject, text, html }
 }
@@ -128,7 +130,7 @@ fn in_text(text: &mut String, told: &Told, limits: Limits) {
 fn in_html(html: &mut String, told: &Told, is_one: bool, limits: Limits) {
     let heading = if is_one { HEAD } else { TITLE };
     let place = if is_one { "padding:0 0 16px" } else { EVENT };
-    let title = anchor(told.url(), &told.title);
+    let title = anchor(told.url(), &told.title, TITLE_LINK);
     let _ = write!(html, "<div style=\"{place}\"><div style=\"{heading}\">{title}</div>");
     let _ = write!(html, "<div style=\"{SMALL}\">{}</div>", escaped(&when(&told.at)));
     let (facts, more) = lines(told, limits);
@@ -155,10 +157,10 @@ fn in_html(html: &mut String, told: &Told, is_one: bool, limits: Limits) {
 }
 
 /// A link, where the address is one of the web.
-fn anchor(url: &str, label: &str) -> String {
+fn anchor(url: &str, label: &str, style: &str) -> String {
     let is_address = url.starts_with("https://") || url.starts_with("http://");
     let label = escaped(label);
-    if is_address { format!("<a href=\"{}\" style=\"{LINK}\">{label}</a>", escaped(url)) } else { label }
+    if is_address { format!("<a href=\"{}\" style=\"{style}\">{label}</a>", escaped(url)) } else { label }
 }
 
 /// A time as people read it: `2026-01-02 03:04 UTC`.

@@ -260,7 +260,7 @@ async fn somebody_outside_gets_nothing_until_they_agree() {
     // Of another's output nothing is seen, and nothing can be changed.
     assert_eq!(get(&eve.api, &one).await.status, 404);
     assert_eq!(patch(&eve.api, &one, &again).await.status, 404);
-    let audit = expect(get(&ada.api, "/api/v1/audit?limit=200").await, 200).to_string();
+    let audit = expect(get(&ada.api, "/api/v1/audit-logs?limit=200").await, 200).to_string();
     assert!(audit.contains("\"confirmed\"") && audit.contains("\"unsubscribed\""), "{audit}");
     at.stop().await;
 }
@@ -297,7 +297,7 @@ async fn without_a_mail_server_no_such_output_is_made() {
     let at = Appliance::start().await;
     let ada = at.member("ada").await;
     let new = json!({ "kind": "email", "events": ["job.*"], "email": { "recipients": [ada.email] } });
-    refused(&post(&ada.api, OUTPUTS, &new).await, 409, "", "no mail server");
+    refused(&post(&ada.api, OUTPUTS, &new).await, 409, "Conflict", "no mail server");
     for path in ["/mail/unsubscribe/x", "/mail/confirm/x.y.z", "/mail/confirm/%00"] {
         let page = get(&at.client(), path).await;
         assert!(page.status == 404 || page.text().contains("leads nowhere"), "{path}: {}", page.text());
