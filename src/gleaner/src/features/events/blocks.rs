@@ -19,7 +19,7 @@ use server::task::TaskContext;
 use sql::{Cell, ColumnKind as Kind};
 use std::sync::LazyLock;
 use std::time::Duration;
-use store::{Key, Order, OrgRead, OrgWrite};
+use store::{Key, OrgRead, OrgWrite, readable};
 
 /// How soon events are in the console, beside what any table takes.
 pub(super) const BLOCKS_EVERY: Duration = Duration::from_secs(2);
@@ -91,9 +91,13 @@ pub(super) async fn gather_all(context: TaskContext) -> Result<()> {
 
 /// Behind which place events are in no block yet.
 fn ended(tx: &OrgRead<'_>) -> Result<u64> {
-    let newest = tx.scan(&BLOCKS, None, Order::Descending, 1)?.pop();
-    let trimmed = log::log(tx)?.trimmed;
-    Ok(newest.map_or(trimmed, |(_, block)| block.last.max(trimmed)))
+    let newest = tx.last_key(&BLOCKS)?;
+    let last = newest.map(|first| {
+        let block = readable("a block of events", first, tx.get(&BLOCKS, &first))?.flatten();
+        // One that cannot be read is made anew.
+        Ok(block.map_or(first.saturating_sub(1), |block| block.last))
+    });
+    Ok(last.transpose()?.unwrap_or(0).max(log::log(tx)?.trimmed))
 }
 
 fn is_behind(tx: &OrgRead<'_>) -> Result<bool> {
@@ -116,8 +120,9 @@ pub(super) fn gather(tx: &OrgWrite<'_>) -> Result<()> {
 
 /// Removes blocks of which no event is kept; some of them, where there are many.
 pub(super) fn trim(tx: &OrgWrite<'_>, trimmed: u64) -> Result<()> {
-    for (first, block) in tx.scan(&BLOCKS, None, Order::Ascending, REMOVED_PER_WRITE)? {
-        if block.last > trimmed {
+    for first in tx.keys(BLOCKS.name(), None, REMOVED_PER_WRITE)?.iter().filter_map(|key| u64::decode(key)) {
+        let block = readable("a block of events", first, tx.get(&BLOCKS, &first))?.flatten();
+        if block.map_or(first, |block| block.last) > trimmed {
             break;
         }
         tx.delete(&BLOCKS, &first)?;

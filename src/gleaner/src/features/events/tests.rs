@@ -75,8 +75,7 @@ async fn places_go_on_and_ids_sort_whatever_is_trimmed() {
 async fn blocks_follow_each_other_and_go_with_their_events() {
     let store = store();
     let org = store.system().org(OrgId::new());
-    let blocks_of =
-        |org: &OrgStore| org.read(|tx| Ok(tx.scan(&BLOCKS, None, Order::Ascending, 1_000)?)).unwrap();
+    let blocks_of = |org: &OrgStore| org.read(|tx| tx.scan(&BLOCKS, None, Order::Ascending, 1_000)).unwrap();
     for count in [1, 450, 3] {
         write(&org, count).await;
         org.write(blocks::gather).await.unwrap();

@@ -16,7 +16,7 @@ use base::{Error, Result};
 use outputs::Told;
 use outputs::letter::EVENTS_MAX;
 use std::time::Duration;
-use store::{Order, OrgRead, OrgWrite};
+use store::{Order, OrgRead, OrgWrite, readable};
 use uuid::Uuid;
 
 /// Between two letters of an output that are sent immediately.
@@ -53,10 +53,16 @@ impl News {
     }
 }
 
+/// What waits of an output; nothing where that cannot be read.
+pub fn waiting(tx: &OrgRead<'_>, output: OutputId) -> Result<DigestV1> {
+    let row = readable("what waits to become a letter", output, tx.get(&DIGESTS, &output))?;
+    Ok(row.flatten().unwrap_or_default())
+}
+
 /// When what waits of an output becomes a letter; none where nothing waits, or the output is of another kind.
 pub fn due_at(tx: &OrgRead<'_>, row: &OutputV2) -> Result<Option<Moment>> {
     let TargetV1::Email(target) = &row.target else { return Ok(None) };
-    let digest = tx.get(&DIGESTS, &row.id)?.unwrap_or_default();
+    let digest = waiting(tx, row.id)?;
     Ok(digest.open.as_ref().map(|open| due(target, digest.ended, open, tx.now(), tx.moment())))
 }
 
@@ -89,7 +95,7 @@ pub fn gather(
     until: u64,
 ) -> Result<()> {
     let TargetV1::Email(target) = &row.target else { return Ok(()) };
-    let mut digest = tx.get(&DIGESTS, &row.id)?.unwrap_or_default();
+    let mut digest = waiting(tx, row.id)?;
     if news.is_empty() && digest.open.is_none() {
         return Ok(());
     }
@@ -147,7 +153,7 @@ pub fn is_covered(tx: &OrgRead<'_>, output: OutputId, seq: u64) -> Result<bool> 
 
 /// Makes what waits of an output a letter, if it is time.
 pub fn end(tx: &OrgWrite<'_>, row: &OutputV2) -> Result<()> {
-    let Some(mut digest) = tx.get(&DIGESTS, &row.id)? else { return Ok(()) };
+    let mut digest = waiting(tx, row.id)?;
     let (Some(mut state), true) =
         (tx.get(&STATES, &row.id)?, due_at(tx, row)?.is_some_and(|at| at <= tx.moment()))
     else {

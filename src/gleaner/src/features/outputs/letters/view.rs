@@ -1,8 +1,8 @@
 //! What is shown of an output's letters.
 
 use super::super::rows::{EmailWhen, OutputV2, TargetV1};
+use super::gather::waiting;
 use super::recipients::{self, RecipientView};
-use super::rows::DIGESTS;
 use super::{due_at, limit};
 use base::Result;
 use base::clock::Timestamp;
@@ -32,7 +32,7 @@ pub struct EmailView {
 pub fn view(tx: &OrgRead<'_>, row: &OutputV2, per_hour: u32) -> Result<Option<EmailView>> {
     let TargetV1::Email(target) = &row.target else { return Ok(None) };
     let is_daily = target.when == EmailWhen::Daily;
-    let digest = tx.get(&DIGESTS, &row.id)?.unwrap_or_default();
+    let digest = waiting(tx, row.id)?;
     Ok(Some(EmailView {
         when: target.when,
         hour: is_daily.then_some(target.hour),
