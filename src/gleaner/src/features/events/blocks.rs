@@ -92,7 +92,7 @@ pub(super) async fn gather_all(context: TaskContext) -> Result<()> {
 /// Behind which place events are in no block yet.
 fn ended(tx: &OrgRead<'_>) -> Result<u64> {
     let newest = tx.last_key(&BLOCKS)?;
-    let last = newest.map(|first| {
+    let last = newest.map(|first| -> Result<u64> {
         let block = readable("a block of events", first, tx.get(&BLOCKS, &first))?.flatten();
         // One that cannot be read is made anew.
         Ok(block.map_or(first.saturating_sub(1), |block| block.last))
