@@ -16,7 +16,7 @@ use super::rows::{BLOCKS, EVENTS, EventBlockV1, EventV1};
 use crate::console::{Column, ConsoleTable, View, ViewRows, int, optional_text, text, time};
 use base::Result;
 use server::task::TaskContext;
-use sql::{Cell, ColumnKind as Kind};
+use sql::ColumnKind as Kind;
 use std::sync::LazyLock;
 use std::time::Duration;
 use store::{Key, OrgRead, OrgWrite, readable};
