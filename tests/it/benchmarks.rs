@@ -50,6 +50,22 @@ async fn ended(api: &Client, id: &str) -> Value {
     .await
 }
 
+/// An output of one kind of events, as a feed; its path.
+async fn events_feed(api: &Client, kind: &str) -> String {
+    let new = json!({ "kind": "feed", "events": [kind] });
+    let made = expect(post(api, "/api/v1/outputs", &new).await, 201);
+    let address = made["secrets"][0].as_str().unwrap().to_owned();
+    format!("/api/v1/feeds/{}", address.rsplit('/').next().unwrap())
+}
+
+/// What a feed tells, once it tells something.
+async fn told_in(at: &Appliance, path: &str) -> String {
+    eventually("the output tells of it", PATIENCE, || async {
+        Some(get(&at.client(), path).await.text()).filter(|feed| feed.contains("<item>"))
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_benchmark_compares_the_connected_providers() {
     let web = Web::open(shop).await;
@@ -60,6 +76,8 @@ async fn a_benchmark_compares_the_connected_providers() {
     let second = connect(api, &json!({ "adapter": "direct", "name": "Second" })).await;
     let dead = connect_dead(api, &web).await;
     refused(&get(api, &format!("{BENCHMARKS}/latest")).await, 404, "Benchmark not found", "");
+    let feed = events_feed(api, "benchmark.completed").await;
+    let foreign = events_feed(&appliance.member("other").await.api, "benchmark.*").await;
 
     let urls =
         json!(["nonsense", web.url("/page/1"), web.url("/page/1"), web.url("/slow/2"), web.url("/gone")]);
@@ -71,6 +89,13 @@ async fn a_benchmark_compares_the_connected_providers() {
     let id = text(&started, "id");
     let done = ended(api, id).await;
     assert_eq!((&done["status"], &done["error"]), (&json!("completed"), &Value::Null), "{done}");
+    let told = told_in(&appliance, &feed).await;
+    for part in ["status: completed", "completedProbes: 9", "failedProbes: 5"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(told.matches("<item>").count(), 1, "once");
+    let others = get(&appliance.client(), &foreign).await.text();
+    assert!(!others.contains("<item>"), "nobody else is told: {others}");
     // The target's own 410 is an answer and no page.
     assert_eq!((&done["completedProbes"], &done["failedProbes"]), (&json!(9), &json!(5)), "{done}");
     assert_eq!(done["skippedProviders"], json!([dead]));
@@ -253,6 +278,7 @@ async fn the_worker_moves_a_broken_provider_back() {
             .await;
     let member = appliance.member("worker").await;
     let api = &member.api;
+    let feed = events_feed(api, "suggestion.created").await;
     let own = direct(&member).await;
     let hosted = json!({
         "adapter": "scrapingbee", "name": "Hosted", "baseUrl": web.url("/hosted"), "credentials": { "apiKey": "x" },
@@ -262,6 +288,8 @@ async fn the_worker_moves_a_broken_provider_back() {
     let smart = expect(post(api, &at("smart", ""), &smart).await, 201);
     let id = text(&smart, "workflowId").to_owned();
     suggest_and_answer(api, &web, &id, (&own, &hosted), &failing).await;
+    let told = told_in(&appliance, &feed).await;
+    assert!(told.contains("workflowId") && told.contains(&id) && told.contains("expectedGain"), "{told}");
 
     // From here on the worker acts by itself.
     expect(put(api, &at(&id, "/smart/mode"), &json!({ "mode": "auto" })).await, 200);

@@ -217,6 +217,66 @@ async fn what_cannot_be_shown_is_refused_and_what_is_large_is_cut() {
     at.stop().await;
 }
 
+/// Every list and every text as large as a body may be: refused soon, and named shortly.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_and_texts_as_large_as_a_body_are_refused() {
+    let at = Appliance::start().await;
+    let (ada, eve) = (at.member("ada").await, at.member("eve").await);
+    let query = save(&ada.api, "SELECT 1 AS n").await;
+    let one = format!(
+        "{DASHBOARDS}/{}",
+        make(&ada.api, &json!({ "name": "one", "tiles": [{ "savedQueryId": query }] })).await
+    );
+    let text = "x".repeat(1_000_000);
+    let many = |one: Value, count: usize| Value::Array(vec![one; count]);
+    let tile = |member: &str, value: Value| {
+        let mut tile = json!({ "savedQueryId": query });
+        tile[member] = value;
+        json!({ "tiles": [tile] })
+    };
+    for (terms, named) in [
+        (json!({ "name": text }), "name"),
+        (json!({ "description": text }), "description"),
+        (json!({ "tiles": many(json!({ "savedQueryId": query }), 18_000) }), "tiles"),
+        (json!({ "tiles": many(json!({}), 100_000) }), "tiles"),
+        (json!({ "parameters": many(json!({ "name": "a" }), 70_000) }), "parameters"),
+        (json!({ "parameters": [{ "name": text }] }), "parameters[0].name"),
+        (json!({ "parameters": [{ "name": "a", "value": text }] }), "parameters[0].value"),
+        (json!({ "refresh": { "cron": text } }), "refresh.cron"),
+        (json!({ "refresh": { "cron": "@daily", "timezone": text } }), "refresh.timezone"),
+        (tile("savedQueryId", json!(text)), "savedQueryId"),
+        (tile("title", json!(text)), "tiles[0].title"),
+        (tile("params", many(json!(1), 200_000)), "tiles[0].params"),
+        (tile("params", json!([text])), "tiles[0].params[0]"),
+        (tile("params", json!([{ "parameter": text }])), "tiles[0].params"),
+        (tile("chart", json!({ "type": text })), "tiles[0].chart"),
+        (tile("chart", json!({ "type": "line", "x": text })), "tiles[0].chart"),
+        (
+            tile("chart", json!({ "type": "line", "x": "n", "y": many(json!("n"), 200_000) })),
+            "tiles[0].chart",
+        ),
+        (tile("chart", json!({ "type": "line", "x": "n", "y": [text] })), "tiles[0].chart"),
+    ] {
+        let mut new = json!({ "name": "new" });
+        new.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
+        let begun = std::time::Instant::now();
+        for reply in [post(&ada.api, DASHBOARDS, &new).await, patch(&ada.api, &one, &terms).await] {
+            let said: String = reply.text().chars().take(300).collect();
+            assert_eq!(reply.status, 400, "{named}: {said}");
+            assert!(reply.text().contains(named) && reply.text().len() < 4_000, "{named}: {said}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{named}: {:?}", begun.elapsed());
+    }
+    let clears = json!({ "clear": many(json!("refresh"), 90_000) });
+    let reply = patch(&ada.api, &one, &clears).await;
+    assert!(matches!(reply.status.as_u16(), 200 | 400), "{}", reply.status);
+    assert_eq!(post(&ada.api, DASHBOARDS, &json!({ "name": "x".repeat(1 << 20) })).await.status, 413);
+    let kept = expect(get(&ada.api, &one).await, 200);
+    assert_eq!((&kept["name"], kept["tiles"].as_array().unwrap().len()), (&json!("one"), 1));
+    make(&eve.api, &json!({ "name": "hers" })).await;
+    at.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_organizations_slow_dashboard_keeps_nobody_waiting() {
     let at = Appliance::start_with(&[("BI__MAX_QUERY_SEC", "10"), ("BI__CONCURRENCY", "2")]).await;

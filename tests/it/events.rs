@@ -120,7 +120,7 @@ impl Stream {
 }
 
 /// All events that a list shows, oldest first.
-async fn listed(api: &Client, query: &str) -> Vec<Value> {
+pub async fn listed(api: &Client, query: &str) -> Vec<Value> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     loop {
         let page = expect(get(api, &format!("{EVENTS}?limit=200&{query}&cursor={cursor}")).await, 200);
@@ -139,7 +139,7 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 }
 
 /// A product whose price is another one at each visit.
-async fn shop(settings: &[(&str, &str)]) -> (Web, Appliance) {
+pub async fn shop(settings: &[(&str, &str)]) -> (Web, Appliance) {
     let visits = AtomicU32::new(0);
     let web = Web::open(move |path| {
         if matches!(path, "/gone" | "/robots.txt") {
@@ -163,7 +163,7 @@ async fn shop(settings: &[(&str, &str)]) -> (Web, Appliance) {
     (web, at)
 }
 
-async fn visit(member: &Member, url: &str) -> Value {
+pub async fn visit(member: &Member, url: &str) -> Value {
     let job = json!({ "url": url, "pageType": "product", "tags": ["shop", "daily"] });
     let job = expect(post(&member.api, "/api/v1/jobs", &job).await, 201);
     ended(&member.api, text(&job, "id")).await

@@ -28,6 +28,7 @@ mod discovery;
 mod dispatch;
 mod documented;
 mod drift;
+mod event_table;
 mod events;
 mod extraction;
 mod fair;

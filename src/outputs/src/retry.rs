@@ -44,6 +44,8 @@ pub enum Verdict {
     Gone,
     /// The target cannot be used at all for now, whatever is sent there.
     Away,
+    /// Never to be tried again, and nothing is said of what comes next.
+    Refused,
 }
 
 /// What the answer of an endpoint means; none: there was no answer.

@@ -3,6 +3,7 @@
 //! It is made of the message as `webhook` sends it. What comes from pages is anybody's text: it is one line, short, and
 //! without characters that steer; what else it must not be, whoever shows it knows.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Lines of one event.
@@ -14,7 +15,7 @@ const NAME_CHARS_MAX: usize = 80;
 const TITLE_CHARS_MAX: usize = 200;
 
 /// One line: what something is, and what it was.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     pub name: String,
     /// What it was before; none where nothing is known of that.
@@ -33,7 +34,7 @@ impl Fact {
 }
 
 /// What one event tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     pub title: String,
     pub facts: Vec<Fact>,

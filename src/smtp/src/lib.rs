@@ -89,15 +89,21 @@ pub enum Fault {
     Server(String),
     /// The server does not take this message now (4yz).
     Temporary(String),
-    /// The server never takes this message (5yz), or it cannot be written.
+    /// The server never takes this message from the box (5yz), or it cannot be written.
     Permanent(String),
+    /// The server never takes this message for this person: it refused the address, or the message for it (5yz at RCPT TO or
+    /// later).
+    Recipient(String),
 }
 
 impl Fault {
     /// What happened, in a line.
     pub fn reason(&self) -> &str {
         match self {
-            Fault::Server(reason) | Fault::Temporary(reason) | Fault::Permanent(reason) => reason,
+            Fault::Server(reason)
+            | Fault::Temporary(reason)
+            | Fault::Permanent(reason)
+            | Fault::Recipient(reason) => reason,
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Outgoing {
     /// Empty: the text is all there is.
     pub html: String,
     pub written_at: SystemTime,
+    /// The address at which one click unsubscribes (RFC 8058): one that is asked with POST does it, without a question.
+    pub unsubscribe: Option<String>,
 }
 
 /// A message ready to be handed over.
@@ -48,6 +50,14 @@ impl Outgoing {
                 HeaderName::new_from_ascii_str("Auto-Submitted"),
                 "auto-generated".to_owned(),
             ));
+        if let Some(address) = &self.unsubscribe {
+            if !address.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>')) {
+                return Err("the address to unsubscribe at cannot stand in a header".to_owned());
+            }
+            message = message
+                .raw_header(plain_header("List-Unsubscribe", format!("<{address}>")))
+                .raw_header(plain_header("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned()));
+        }
         if let Some(reply_to) = reply_to {
             message = message.reply_to(reply_to.clone());
         }
@@ -62,6 +72,11 @@ impl Outgoing {
         let written = written.map_err(|e| format!("the message cannot be written: {e}"))?;
         Ok(Written { envelope: written.envelope().clone(), bytes: dot_stuffed(&written.formatted()) })
     }
+}
+
+/// A header that stands as it is: an address in it must not be folded or encoded, and RFC 5322 takes lines of 998.
+fn plain_header(name: &'static str, value: String) -> HeaderValue {
+    HeaderValue::dangerous_new_pre_encoded(HeaderName::new_from_ascii_str(name), value.clone(), value)
 }
 
 /// The message as DATA wants it: a line that begins with a dot gets another one, and a line with a dot alone is the end

@@ -86,7 +86,7 @@ impl<'s> Session<'s> {
         let settings = &self.smtp.settings;
         let written = message.write(&settings.from, settings.reply_to.as_ref()).map_err(Fault::Permanent)?;
         let sent = self.transact(&written).await;
-        if matches!(sent, Err(Fault::Temporary(_) | Fault::Permanent(_))) {
+        if matches!(sent, Err(Fault::Temporary(_) | Fault::Permanent(_) | Fault::Recipient(_))) {
             // The next message begins anew.
             self.command(Rset, "RSET").await?;
         }
@@ -105,13 +105,13 @@ impl<'s> Session<'s> {
         taken("the sender", &reply, 2)?;
         for to in written.envelope.to() {
             let reply = self.command(Rcpt::new(to.clone(), Vec::new()), "RCPT TO").await?;
-            taken("the address", &reply, 2)?;
+            taken("the address", &reply, 2).map_err(of_recipient)?;
         }
         let reply = self.command(Data, "DATA").await?;
-        taken("the message", &reply, 3)?;
+        taken("the message", &reply, 3).map_err(of_recipient)?;
         self.write(&written.bytes, "the message").await?;
         let reply = self.reply("the message", MESSAGE_TIMES).await?;
-        taken("the message", &reply, 2)
+        taken("the message", &reply, 2).map_err(of_recipient)
     }
 
     async fn hello(&mut self) -> Result<(), Fault> {
@@ -222,6 +222,14 @@ fn taken(what: &str, reply: &Reply, wanted: u16) -> Result<(), Fault> {
         500.. => Err(Fault::Permanent(refusal())),
         400.. => Err(Fault::Temporary(refusal())),
         _ => Err(Fault::Server(format!("the mail server answers {what} with something else: {reply}"))),
+    }
+}
+
+/// A refusal behind the sender's is one of this person.
+fn of_recipient(fault: Fault) -> Fault {
+    match fault {
+        Fault::Permanent(reason) => Fault::Recipient(reason),
+        other => other,
     }
 }
 

@@ -12,6 +12,7 @@ fn message(subject: &str, text: &str, html: &str) -> Outgoing {
         text: text.to_owned(),
         html: html.to_owned(),
         written_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000),
+        unsubscribe: None,
     }
 }
 
@@ -64,4 +65,23 @@ fn a_line_with_a_dot_does_not_end_the_message() {
     let made = written(&message("Dots", ".\n..\nend\n.\n", "")).unwrap();
     let body = made.split_once("\r\n\r\n").unwrap().1;
     assert_eq!(body, "..\r\n...\r\nend\r\n..\r\n\r\n.\r\n");
+}
+
+#[test]
+fn one_click_unsubscribes_at_an_address_that_no_header_hides() {
+    let mut message = message("Digest", "Hello", "");
+    let address = format!("https://box.example/mail/unsubscribe/{}", "x".repeat(150));
+    message.unsubscribe = Some(address.clone());
+    let made = written(&message).unwrap();
+    assert!(made.contains(&format!("\r\nList-Unsubscribe: <{address}>\r\n")), "{made}");
+    assert!(made.contains("\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"), "{made}");
+    for bad in [
+        "https://a.example/\r\nBcc: eve@example.com",
+        "https://a.example/ x",
+        "https://a.example/>",
+        "https://ä/",
+    ] {
+        message.unsubscribe = Some(bad.to_owned());
+        assert!(written(&message).unwrap_err().contains("cannot stand in a header"), "{bad:?}");
+    }
 }

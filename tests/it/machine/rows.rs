@@ -18,8 +18,15 @@ const QUERIES: &str = "/api/v1/bi/queries";
 const FORGOT: &str = "/api/v1/auth/forgot-password";
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Activations that end with the process.
-const LONG: [&str; 6] =
-    ["jobs.dispatch", "bi.feed", "extraction.search_feed", "drift.feed", "outputs.send", "storage.move"];
+const LONG: [&str; 7] = [
+    "jobs.dispatch",
+    "bi.feed",
+    "extraction.search_feed",
+    "drift.feed",
+    "outputs.follow",
+    "outputs.send",
+    "storage.move",
+];
 /// What the store itself keeps, but for the end of the box's own chain: everybody waits for that.
 const OF_THE_STORE: [&str; 4] = ["audit", "audit_heads", "audit_system", "changes"];
 

@@ -3,6 +3,7 @@
 
 mod edges;
 mod kills;
+mod limits;
 
 use crate::audit::patch;
 use crate::harness::web::{Answer, Web};

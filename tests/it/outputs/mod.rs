@@ -7,6 +7,7 @@ mod feeds;
 mod files;
 mod happened;
 mod kills;
+mod letters;
 mod postgres;
 mod receiver;
 mod retries;
@@ -175,23 +176,31 @@ async fn join_as(at: &Appliance, owner: &Member, role: &str) -> (String, Client)
 
 /// A product whose price falls by ten at each visit, and its box.
 async fn shop(receiver: &Receiver) -> (Web, Appliance) {
+    let web = falling_prices().await;
+    let at = boxed(&[web.address, receiver.address]).await;
+    reads_prices(&at).await;
+    (web, at)
+}
+
+async fn falling_prices() -> Web {
     let visits = AtomicU32::new(0);
-    let web = Web::open(move |path| {
+    Web::open(move |path| {
         if path == "/robots.txt" {
             return None;
         }
         let price = 200 - 10 * visits.fetch_add(1, Ordering::Relaxed);
         Some(Answer::html(format!("<title>{path}</title><b id=price>{price}</b>")))
     })
-    .await;
-    let at = boxed(&[web.address, receiver.address]).await;
+    .await
+}
+
+async fn reads_prices(at: &Appliance) {
     let schemas = json!({ "schemas": [{
         "pageType": "product",
         "attributes": [{ "name": "price", "type": "number", "xpaths": ["//b[@id='price']"] }],
     }] });
     at.operator(Request::SchemaImport { json: schemas.to_string(), domain: Some("127.0.0.1".to_owned()) })
         .await;
-    (web, at)
 }
 
 async fn visit(member: &Member, url: &str) -> Value {

@@ -29,7 +29,8 @@ impl MailToken {
             MailKind::VerifyEmail => "glv_",
             MailKind::ResetPassword => "glp_",
             MailKind::Invite => "gli_",
-            MailKind::RechargeDecided | MailKind::OutputDisabled => {
+            // That of who confirms is signed, and nothing is kept of it (`outputs`).
+            MailKind::RechargeDecided | MailKind::OutputDisabled | MailKind::ConfirmRecipient => {
                 return Err(Error::internal("make a token", "such a message carries none"));
             }
         };

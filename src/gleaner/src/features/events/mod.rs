@@ -1,9 +1,10 @@
 //! The log of what happened in an organization, and the stream of it.
 //!
 //! [`kind`]: kinds, declared by the slices that write them; [`log`]: the log inside a transaction; [`stream`]: Server-Sent
-//! Events; [`wire`]: what is asked and answered; [`follow`]: for slices that follow the log. What follows the log keeps a place in it (`seq`) and reads on from there: a
+//! Events; [`wire`]: what is asked and answered; [`follow`]: for slices that follow the log; [`blocks`]: the log in the SQL console. What follows the log keeps a place in it (`seq`) and reads on from there: a
 //! stream in its client's memory, others in a row of their own.
 
+mod blocks;
 mod config;
 mod follow;
 mod kind;
@@ -25,14 +26,16 @@ use super::Feature;
 use crate::config::SectionSpec;
 use crate::features::wiring::Wiring;
 use base::Result;
+use base::clock::Moment;
 use base::page::{Page, PageRequest};
 use futures::future::BoxFuture;
-use rows::{EVENTS, LOGS};
+use rows::{BLOCKS, EVENTS, LOGS};
 use serde_json::{Value, json};
 use server::permit::Member;
 use server::task::{TaskContext, TaskSpec};
 use server::{Accept, Body, Either, Handler, Metrics, Need, Org, Query, Route, Services, Standing};
 use std::time::Duration;
+use store::OrgWrite;
 use stream::{EventStream, wants_stream};
 use streams::Streams;
 use wire::{EventFilter, EventQuery, EventView};
@@ -47,12 +50,16 @@ pub static FEATURE: Feature = Feature {
     open: Some(open),
     status: Some(status),
     gauges: Some(gauges),
-    tables: &[&EVENTS, &LOGS],
+    tables: &[&EVENTS, &LOGS, &BLOCKS],
     routes: &[Route::get("/api/v1/events", "streamEvents", &Handler::new(events)).about(
         "What happened in the organization: a stream of Server-Sent Events, or a list of what is kept, newest first.",
     )
     .fails(&[base::Code::AuthForbidden, base::Code::RateLimited])],
-    tasks: &[TaskSpec::new("events.trim", TRIM_EVERY, |context| Box::pin(trim_all(context)))],
+    tasks: &[
+        TaskSpec::new("events.trim", TRIM_EVERY, |context| Box::pin(trim_all(context))),
+        TaskSpec::new("events.blocks", blocks::BLOCKS_EVERY, |context| Box::pin(blocks::gather_all(context))),
+    ],
+    views: &[blocks::VIEW],
     needs: &[Need::of::<Streams>()],
     ..Feature::NONE
 };
@@ -104,6 +111,13 @@ async fn events(
     Ok(Either::Left(Body(rows.map(EventView::from))))
 }
 
+/// Removes some of the oldest events, with what the SQL console has of them; whether there may be more.
+fn trim(tx: &OrgWrite<'_>, before: Moment, rows_max: u64) -> Result<bool> {
+    let is_more = log::trim(tx, before, rows_max)?;
+    blocks::trim(tx, log::log(tx)?.trimmed)?;
+    Ok(is_more)
+}
+
 /// Removes what is older than the log's time, and what is beyond its rows.
 async fn trim_all(context: TaskContext) -> Result<()> {
     let (terms, system, mut last) = (context.service::<LogTerms>(), context.system(), None);
@@ -112,7 +126,7 @@ async fn trim_all(context: TaskContext) -> Result<()> {
         let (own, before, rows_max) =
             (system.org(org), context.moment().before(terms.kept_for), terms.rows_max);
         while !context.stopping() {
-            match own.write_freeing(move |tx| log::trim(tx, before, rows_max)).await {
+            match own.write_freeing(move |tx| trim(tx, before, rows_max)).await {
                 Ok(true) => {}
                 Ok(false) => break,
                 // What fails of one organization keeps no other's.

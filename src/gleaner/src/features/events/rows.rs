@@ -41,3 +41,15 @@ pub struct EventLogV1 {
 impl Record for EventLogV1 {}
 
 pub static LOGS: OrgTable<(), EventLogV1> = OrgTable::new("event_logs", "Event log").uncounted();
+
+/// Some events that follow each other, from the one under whose place this row stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventBlockV1 {
+    /// The place of the last one.
+    pub last: u64,
+}
+
+impl Record for EventBlockV1 {}
+
+/// What the SQL console is told of the log, see `blocks.rs`.
+pub static BLOCKS: OrgTable<u64, EventBlockV1> = OrgTable::new("event_blocks", "Events").uncounted().fed();

@@ -1,8 +1,9 @@
 //! The log inside the store.
 
+use super::blocks;
 use super::kind::{EventKind, KINDS};
 use super::log::{self, NewEvent};
-use super::rows::{EVENTS, LOGS};
+use super::rows::{BLOCKS, EVENTS, LOGS};
 use crate::features::ALL;
 use base::clock::{Clock, Moment};
 use base::ids::{JobId, OrgId};
@@ -67,6 +68,39 @@ async fn places_go_on_and_ids_sort_whatever_is_trimmed() {
     org.write(|tx| tx.delete(&LOGS, &())).await.unwrap();
     write(&org, 1).await;
     assert_eq!((places(&org), places(&other)), (vec![703, 704], vec![1, 2, 3]));
+}
+
+/// Every event is in one block, whenever blocks are made, and blocks go with their events.
+#[tokio::test]
+async fn blocks_follow_each_other_and_go_with_their_events() {
+    let store = store();
+    let org = store.system().org(OrgId::new());
+    let blocks_of = |org: &OrgStore| org.read(|tx| tx.scan(&BLOCKS, None, Order::Ascending, 1_000)).unwrap();
+    for count in [1, 450, 3] {
+        write(&org, count).await;
+        org.write(blocks::gather).await.unwrap();
+        org.write(blocks::gather).await.unwrap();
+    }
+    let all = blocks_of(&org);
+    let ends: Vec<_> = all.iter().map(|(first, block)| (*first, block.last)).collect();
+    assert_eq!(ends, [(1, 1), (2, 201), (202, 401), (402, 451), (452, 454)]);
+    while org.write(|tx| super::trim(tx, Moment(0), 100)).await.unwrap() {}
+    // 355 to 454 are kept: of the block that begins with 202 some are.
+    assert_eq!(places(&org), (355..=454).collect::<Vec<_>>());
+    assert_eq!(blocks_of(&org).first().map(|(first, _)| *first), Some(202));
+    // A log of an earlier release has no blocks: they are made of what is kept.
+    org.write(|tx| blocks_of_tx(tx).into_iter().try_for_each(|first| tx.delete(&BLOCKS, &first).map(drop)))
+        .await
+        .unwrap();
+    org.write(blocks::gather).await.unwrap();
+    assert_eq!(
+        blocks_of(&org).iter().map(|(first, block)| (*first, block.last)).collect::<Vec<_>>(),
+        [(355, 454)]
+    );
+}
+
+fn blocks_of_tx(tx: &store::OrgWrite<'_>) -> Vec<u64> {
+    tx.scan(&BLOCKS, None, Order::Ascending, 1_000).unwrap().into_iter().map(|(first, _)| first).collect()
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ static RESET_PASSWORD: Template = template!("reset_password");
 static INVITE: Template = template!("invite");
 static RECHARGE_DECIDED: Template = template!("recharge_decided");
 static OUTPUT_DISABLED: Template = template!("output_disabled");
+static CONFIRM_RECIPIENT: Template = template!("confirm_recipient");
 
 static TEST: Template = template!("test");
 static DISK_LOW: Template = template!("disk_low");
@@ -57,6 +58,12 @@ pub enum Letter<'a> {
         reason: &'a str,
         url: &'a str,
     },
+    /// Asks somebody whether they want an output's letters.
+    ConfirmRecipient {
+        org: &'a str,
+        output: &'a str,
+        url: &'a str,
+    },
     Invite {
         inviter: &'a str,
         inviter_email: &'a str,
@@ -76,6 +83,7 @@ impl Letter<'_> {
             Letter::Invite { .. } => MailKind::Invite,
             Letter::RechargeDecided { .. } => MailKind::RechargeDecided,
             Letter::OutputDisabled { .. } => MailKind::OutputDisabled,
+            Letter::ConfirmRecipient { .. } => MailKind::ConfirmRecipient,
         }
     }
 
@@ -116,6 +124,12 @@ impl Letter<'_> {
                 ("output", &shown(output)),
                 ("reason", reason),
                 ("box", url),
+            ]),
+            Letter::ConfirmRecipient { org, output, url } => CONFIRM_RECIPIENT.render(&[
+                ("org", &shown(org)),
+                ("output", &shown(output)),
+                ("box", url),
+                ("link", &format!("{url}/mail/confirm/{TOKEN_PLACE}")),
             ]),
             Letter::RechargeDecided { name, org, credits, decision, answer, url } => {
                 let answer = answer.map(|text| format!("The operator writes: {text}")).unwrap_or_default();
@@ -203,6 +217,22 @@ mod tests {
             assert_eq!(remote, made.html.matches("https://box.example").count(), "{}", made.html);
             assert!(!made.html.contains("src=") && !made.html.contains("{{"), "{}", made.html);
         }
+    }
+
+    #[test]
+    fn who_is_asked_for_letters_reads_who_asks_and_finds_one_link() {
+        let letter = Letter::ConfirmRecipient {
+            org: "A & B",
+            output: "see https://evil.example",
+            url: "https://box.example",
+        };
+        let made = letter.render().unwrap();
+        let link = format!("https://box.example/mail/confirm/{TOKEN_PLACE}");
+        assert!(
+            made.text.contains(&format!("\n{link}\n")) && made.html.contains(&format!("href=\"{link}\""))
+        );
+        assert!(made.text.contains("A & B") && made.html.contains("A &amp; B") && !made.html.contains("{{"));
+        assert!(!made.html.contains("https://evil.example") && !made.text.contains("https://evil.example"));
     }
 
     #[test]

@@ -40,7 +40,7 @@ use server::{Metrics, Need, Services};
 use smtp::Smtp;
 use std::sync::Arc;
 use std::time::Duration;
-use store::SysWrite;
+use store::{SysRead, SysWrite};
 use uuid::Uuid;
 
 /// How soon a message is noticed.
@@ -53,6 +53,8 @@ const DISK_EVERY: Duration = Duration::from_secs(2);
 const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Rows that one operation erases.
 const ERASED_ROWS_MAX: usize = 256;
+/// Messages to one address that are looked at to count them.
+const WRITTEN_ROWS_MAX: usize = 100;
 /// Messages that are read at once to be forgotten. Mostly there is one; whoever may ask for resets again and again makes more.
 const FORGOTTEN_AT_ONCE: usize = 64;
 
@@ -139,6 +141,11 @@ impl Mailer {
         token::open(&self.keyring, mail)
     }
 
+    /// The mail server, for letters that a slice has a ledger of its own for.
+    pub fn smtp(&self) -> Option<&Smtp> {
+        self.smtp.as_ref()
+    }
+
     /// The mail server as `host:port`, if there is one.
     pub fn server(&self) -> Option<String> {
         self.smtp.as_ref().map(Smtp::server)
@@ -211,6 +218,20 @@ pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Resu
             return Ok(());
         }
     }
+}
+
+/// How many messages of a kind an organization has sent, or is about to send, to an address within a time; 100 at most.
+pub fn written_to(
+    tx: &SysRead<'_>,
+    org: OrgId,
+    address: &str,
+    kind: MailKind,
+    within: Duration,
+) -> Result<usize> {
+    let mails = tx.readable_by(&MAIL, &MAIL_BY_ADDRESS, address, None, None, WRITTEN_ROWS_MAX)?;
+    let is_meant =
+        |mail: &MailV3| mail.org == Some(org) && mail.kind == kind && tx.age(mail.created_at) < within;
+    Ok(mails.rows.iter().filter(|(_, mail)| is_meant(mail)).count())
 }
 
 /// Removes messages to an address, sent or not; how many. To be repeated until there are none.

@@ -87,6 +87,7 @@ pub(super) async fn send_now(mailer: &Mailer, now: Timestamp, to: &str, made: Re
         text: made.text,
         html: made.html,
         written_at: UNIX_EPOCH + since_epoch,
+        unsubscribe: None,
     };
     let send = async {
         let mut session = smtp.connect().await?;

@@ -20,6 +20,7 @@ pub enum MailKind {
     Invite,
     RechargeDecided,
     OutputDisabled,
+    ConfirmRecipient,
 }
 
 impl MailKind {
@@ -30,6 +31,7 @@ impl MailKind {
             MailKind::Invite => "invite",
             MailKind::RechargeDecided => "recharge_decided",
             MailKind::OutputDisabled => "output_disabled",
+            MailKind::ConfirmRecipient => "confirm_recipient",
         }
     }
 }

@@ -129,6 +129,7 @@ fn outgoing(mail: &MailV3) -> Outgoing {
         text: mail.text.clone(),
         html: mail.html.clone(),
         written_at: UNIX_EPOCH.checked_add(since_epoch).unwrap_or(SystemTime::UNIX_EPOCH),
+        unsubscribe: None,
     }
 }
 
@@ -187,7 +188,7 @@ fn note(tx: &SysWrite<'_>, id: MailId, sent: Result<(), Fault>) -> Result<()> {
             mail.token = None;
             tx.put(&MAIL, &id, &mail)
         }
-        Err(Fault::Permanent(reason)) => fail(tx, mail, reason),
+        Err(Fault::Permanent(reason) | Fault::Recipient(reason)) => fail(tx, mail, reason),
         Err(Fault::Temporary(reason) | Fault::Server(reason)) => {
             tracing::warn!(target: "gleaner::mail", %id, attempts = mail.attempts, reason, "a message waits");
             mail.last_error = Some(reason);

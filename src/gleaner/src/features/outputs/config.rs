@@ -11,6 +11,7 @@ pub struct OutputsConfig {
     pub deliveries_per_org: u64,
     pub folder: PathBuf,
     pub folder_mb_per_org: u64,
+    pub letters_per_hour: u32,
 }
 
 impl Section for OutputsConfig {
@@ -19,5 +20,6 @@ impl Section for OutputsConfig {
         ("retention_days", 1..=90),
         ("deliveries_per_org", 1_000..=10_000_000),
         ("folder_mb_per_org", 1..=10_000_000),
+        ("letters_per_hour", 1..=100_000),
     ];
 }

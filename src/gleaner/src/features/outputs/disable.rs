@@ -21,7 +21,7 @@ const TOLD_MAX: usize = 20;
 pub(super) static DISABLED: EventKind = EventKind::new(
     "output.disabled",
     Permission::IntegrationsRead,
-    "The box switched an output off (`name`, `reason`: `gone` or `failing`).",
+    "The box switched an output off (`name`, `reason`: `gone`, `failing` or `no_recipients`).",
 );
 
 /// Switches an output off. What waits to be sent stays, and goes on when it is switched on again.
@@ -58,6 +58,9 @@ fn tell(
             output,
             reason: match reason {
                 DisabledReason::Gone => "its endpoint answered 410: it wants nothing any more",
+                DisabledReason::NoRecipients => {
+                    "everybody that it wrote to has unsubscribed, or their addresses bounce"
+                }
                 DisabledReason::Failing => "nothing could be delivered to its endpoint for five days",
             },
             url,

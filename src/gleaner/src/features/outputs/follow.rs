@@ -6,6 +6,7 @@
 
 use super::batches::{self, Row};
 use super::filter::Results;
+use super::letters::{self, News};
 use super::payload::{self, Unnumbered};
 use super::rows::{
     BY_EVENT, DELIVERIES, DeliveryState, DeliveryV1, FEED_ITEMS, FEED_ITEMS_MAX, FeedItemV1, OUTPUTS,
@@ -15,7 +16,7 @@ use super::service::Deliverer;
 use crate::features::events::{EventV1, LogEnds, events_behind, log_ends};
 use base::clock::{Moment, Timestamp};
 use base::digest::sha256_of;
-use base::ids::{DeliveryId, EventId, OrgId, OutputId};
+use base::ids::{DeliveryId, EventId, OutputId};
 use base::limits::{DELIVERIES_PENDING_MAX, OUTPUTS_PER_ORG_MAX};
 use base::{Code, Error, Result};
 use futures::StreamExt;
@@ -33,6 +34,11 @@ const EVENTS_PER_LOOK: usize = 100;
 const LOOK_TIME: Duration = Duration::from_millis(200);
 /// Organizations that are looked at at once.
 const ORGS_AT_ONCE: usize = 4;
+/// From the beginning of one look to the next.
+const PACE: Duration = Duration::from_millis(100);
+/// How long it sleeps at most while a batch waits, and while none does.
+const BATCH_LOOK: Duration = Duration::from_secs(1);
+const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// What a look found for one output.
 struct Step {
@@ -45,6 +51,8 @@ struct Step {
     passed: Vec<Passed>,
     /// Of an output that takes batches.
     rows: Vec<Row>,
+    /// Of one that writes letters.
+    news: Vec<News>,
 }
 
 /// An event that was let through.
@@ -56,24 +64,45 @@ struct Passed {
     message: Unnumbered,
 }
 
-/// Looks at the logs that have grown.
+/// Looks at logs when they have grown, until the box drains. It sleeps until an organization's bell sounds (a commit wrote an
+/// event there), somebody asks for a look, or a batch has waited long enough; and looks at what is named at once, but not
+/// again before [`PACE`] is over, so that events that come fast are taken in together. What a lost signal might leave lying
+/// is found by [`find_all`].
 pub(super) async fn follow_all(context: TaskContext) -> Result<()> {
     let deliverer = context.service::<Deliverer>();
-    let mut due: Vec<OrgId> = deliverer.looked_for.lock().drain().collect();
+    while !context.stopping() {
+        let begun = Instant::now();
+        look_at_all(&context, &deliverer).await;
+        tokio::select! {
+            () = context.stopped() => break,
+            () = tokio::time::sleep(PACE.saturating_sub(begun.elapsed())) => {}
+        }
+        let now = context.moment();
+        // The box's own time may be set, so a moment that is far off is looked at in between.
+        let left = deliverer.next_batch().map_or(IDLE_MAX, |at| at.since(now).min(BATCH_LOOK));
+        tokio::select! {
+            () = context.stopped() => break,
+            () = deliverer.woken() => {}
+            () = tokio::time::sleep(left) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Looks at the logs that have grown, and those with a batch that has waited long enough.
+async fn look_at_all(context: &TaskContext, deliverer: &Arc<Deliverer>) {
+    let mut due = deliverer.to_look_at();
     for org in deliverer.batches_due(context.moment()) {
         if !due.contains(&org) {
             due.push(org);
         }
     }
-    listen_to(&context, &deliverer, &due);
-    for (org, bell) in deliverer.bells.lock().iter_mut() {
-        if bell.has_changed().unwrap_or(false) && !due.contains(org) {
-            bell.borrow_and_update();
-            due.push(*org);
-        }
+    for org in &due {
+        // Before the log is read, so that nothing is written in between unheard.
+        deliverer.listen_to(*org, || context.system().org(*org).bell());
     }
     let looks = due.into_iter().map(|org| {
-        let (deliverer, own) = (Arc::clone(&deliverer), context.system().org(org));
+        let (deliverer, own) = (Arc::clone(deliverer), context.system().org(org));
         async move {
             match look(&deliverer, &own).await {
                 Ok(false) => {}
@@ -88,15 +117,6 @@ pub(super) async fn follow_all(context: TaskContext) -> Result<()> {
         }
     });
     stream::iter(looks).buffer_unordered(ORGS_AT_ONCE).collect::<Vec<()>>().await;
-    Ok(())
-}
-
-/// Hears from now on when the logs of these organizations grow.
-fn listen_to(context: &TaskContext, deliverer: &Deliverer, orgs: &[OrgId]) {
-    let mut bells = deliverer.bells.lock();
-    for org in orgs {
-        bells.entry(*org).or_insert_with(|| context.system().org(*org).bell()).borrow_and_update();
-    }
 }
 
 /// What a look found.
@@ -105,8 +125,8 @@ struct Looked {
     /// Whether there is more.
     is_behind: bool,
     has_outputs: bool,
-    /// Outputs with a batch that has waited long enough, and when the next one has.
-    whole: Vec<OutputId>,
+    /// Outputs with a batch or a letter that has waited long enough, and when the next one has.
+    whole: Vec<OutputV2>,
     next: Option<Moment>,
 }
 
@@ -148,21 +168,24 @@ async fn look(deliverer: &Arc<Deliverer>, org: &OrgStore) -> Result<bool> {
     let Looked { steps, is_behind, has_outputs, whole, next } =
         looked.map_err(|e| Error::internal("follow a log of events", e))??;
     if !has_outputs {
-        // Who makes one says so.
-        deliverer.bells.lock().remove(&org.id());
+        deliverer.ignore(org.id());
     }
     deliverer.expect_batch(org.id(), next);
     if steps.is_empty() && whole.is_empty() {
         return Ok(is_behind);
     }
-    let has_rows = steps.iter().any(|step| !step.rows.is_empty());
-    let mut due: Vec<_> =
-        steps.iter().filter(|step| !step.passed.is_empty()).map(|step| step.output).collect();
-    due.extend(steps.iter().filter(|step| !step.rows.is_empty()).map(|step| step.output));
-    due.extend(&whole);
+    let has_rows = steps.iter().any(|step| !step.rows.is_empty() || !step.news.is_empty());
+    let has_any = |step: &&Step| !(step.passed.is_empty() && step.rows.is_empty() && step.news.is_empty());
+    let mut due: Vec<_> = steps.iter().filter(has_any).map(|step| step.output).collect();
+    due.extend(whole.iter().map(|row| row.id));
     let moment = org.write(move |tx| {
         steps.into_iter().try_for_each(|step| take(tx, step))?;
-        whole.into_iter().try_for_each(|output| batches::end(tx, output))?;
+        for row in whole {
+            match row.target.kind() {
+                OutputKind::Email => letters::end(tx, &row)?,
+                _ => batches::end(tx, row.id)?,
+            }
+        }
         Ok(tx.moment())
     });
     let moment = moment.await?;
@@ -183,8 +206,9 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
     let has_outputs = !outputs.is_empty();
     for row in outputs.into_iter().filter(|row| row.is_enabled && row.target.takes_deliveries()) {
         let state = readable("how far an output is", row.id, tx.get(&STATES, &row.id))?.flatten();
-        match batches::ends_at(tx, &row)? {
-            Some(at) if at <= tx.moment() => whole.push(row.id),
+        let (is_email, begun_one) = (row.target.kind() == OutputKind::Email, batches::ends_at(tx, &row)?);
+        match begun_one.or(letters::due_at(tx, &row)?) {
+            Some(at) if at <= tx.moment() => whole.push(row.clone()),
             at => next = next.into_iter().chain(at).min(),
         }
         let Some(state) = state.filter(|state| state.place != ends.last) else { continue };
@@ -211,12 +235,17 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
                     step.rows.extend(result.and_then(|result| Row::of(event, &result)));
                     continue;
                 }
+                let message = payload::of_event(&deliverer.url, event, result.as_deref());
+                if is_email {
+                    step.news.push(News::of(event, &message.numbered(0))?);
+                    continue;
+                }
                 step.passed.push(Passed {
                     seq: event.seq,
                     id: event.id,
                     kind: event.kind.clone(),
                     at: event.at,
-                    message: payload::of_event(&deliverer.url, event, result.as_deref()),
+                    message,
                 });
             }
         }
@@ -239,6 +268,7 @@ fn begin(row: &OutputV2, state: &OutputStateV1, ends: LogEnds) -> (Step, u64) {
             missed,
             passed: Vec::new(),
             rows: Vec::new(),
+            news: Vec::new(),
         },
         begins,
     )
@@ -252,6 +282,9 @@ fn take(tx: &OrgWrite<'_>, step: Step) -> Result<()> {
     };
     if let Some(terms) = row.target.batches() {
         batches::gather(tx, (row.id, terms), &mut state, step.rows, step.until)?;
+    }
+    if row.target.kind() == OutputKind::Email {
+        letters::gather(tx, &row, &mut state, step.news, step.until)?;
     }
     let is_feed = row.target.kind() == OutputKind::Feed;
     for passed in step.passed {

@@ -4,11 +4,13 @@ use super::batches;
 use super::filter::{Results, Said, Selector};
 use super::follow::try_anew;
 use super::kinds::{self, Outgoing};
+use super::letters;
 use super::payload;
 use super::rows::{BY_OUTPUT, DELIVERIES, DeliveryState, DeliveryV1, OUTPUTS, OutputKind, OutputV2, STATES};
 use super::send::message_id;
 use super::service::Deliverer;
 use super::wire::{self, DeliveryView};
+use crate::features::auth::Auth;
 use crate::features::events::{EventV1, events_behind, log_ends, place_before, sort_of};
 use base::audit::Action;
 use base::clock::Timestamp;
@@ -113,7 +115,7 @@ pub(super) async fn recover(
         let from = place_before(tx, request.since)?;
         let is_incomplete = from == ends.trimmed && ends.trimmed > 0;
         let mut state = tx.get(&STATES, &id)?.unwrap_or_default();
-        if output.target.batches().is_some() {
+        if output.target.batches().is_some() || output.target.kind() == OutputKind::Email {
             try_failed(tx, id, request.since)?;
         }
         let to = state.place.max(state.recover_until);
@@ -239,6 +241,10 @@ pub(super) async fn test(
     let message = Outgoing { id: webhook_id.clone(), body: &body };
     let mut tried = match row.target.batches() {
         Some(_) => batches::test(&deliverer, org.store(), &row).await?,
+        None if row.target.kind() == OutputKind::Email => {
+            let system = org.service::<Auth>().system().clone();
+            vec![letters::test(&deliverer, &system, (org.id(), &row), (&body, now)).await?]
+        }
         None => kinds::send(&deliverer, (org.id(), &row), &[message], now).await?,
     };
     let tried =

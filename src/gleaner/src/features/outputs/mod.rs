@@ -3,7 +3,8 @@
 //! [`wire`]: what an output may be; [`kinds`]: by which ways events leave, a file each; [`filter`]: which events it lets through (the language of its conditions is the crate
 //! `outputs`); [`follow`]: how events become deliveries; [`payload`]: what is sent; [`turns`] and [`send`]: when, and what
 //! becomes of it; [`mod@attempt`]: one try through the address guard; [`mod@disable`]: what is said when an endpoint is dead;
-//! [`ledger`]: what people see and repeat of deliveries; [`batches`]: rows of results, in batches; [`room`]: where files go, and how many; [`sweep`]: what is over goes; [`keys`]: with what messages are signed.
+//! [`ledger`]: what people see and repeat of deliveries; [`letters`]: events as letters to people; [`places`]: their way out;
+//! [`batches`]: rows of results, in batches; [`room`]: where files go, and how many; [`sweep`]: what is over goes; [`keys`]: with what messages are signed.
 
 mod attempt;
 mod batches;
@@ -14,7 +15,9 @@ mod follow;
 mod keys;
 mod kinds;
 mod ledger;
+mod letters;
 mod payload;
+mod places;
 mod room;
 mod rows;
 mod send;
@@ -28,7 +31,9 @@ pub use config::OutputsConfig;
 
 use super::{Feature, Holding};
 use crate::config::SectionSpec;
+use crate::features::auth::Auth;
 use crate::features::events::log_ends;
+use crate::features::mail::Mailer;
 use crate::features::wiring::{Folder, Wiring};
 use base::audit::Action;
 use base::ids::OutputId;
@@ -45,6 +50,7 @@ use rows::{
 };
 use schemars::JsonSchema;
 use secrets::keyring::Keyring;
+use secrets::link::Links;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use server::permit::{IntegrationsRead, IntegrationsWrite, Verified};
@@ -52,14 +58,14 @@ use server::task::TaskSpec;
 use server::{
     Body, Created, Handler, Metrics, Need, NoContent, Org, OrgContext, Path, Query, Route, Services, apart_if,
 };
-use service::Deliverer;
+use service::{Deliverer, DelivererParts};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Event, OrgRead, OrgWrite};
 use wire::{NewOutput, OutputUpdate, OutputView};
 
-/// How soon it is seen that a log has grown.
-const FOLLOW_EVERY: Duration = Duration::from_millis(100);
+/// How soon following goes on where it ended.
+const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 /// How soon sending goes on where it ended.
 const SEND_EVERY: Duration = Duration::from_secs(1);
 /// Where files go, unless the operator says otherwise.
@@ -71,14 +77,34 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 pub static FEATURE: Feature = Feature {
     name: "outputs",
-    uses: &["auth", "events", "extraction", "mail", "providers"],
+    uses: &["auth", "events", "extraction", "mail", "providers", "schedules"],
     sections: &[SectionSpec::of::<OutputsConfig>()],
     events: &[&disable::DISABLED],
     open: Some(open),
     status: Some(status),
     gauges: Some(gauges),
-    descriptors: Some(|_| turns::SOCKETS_MAX),
-    tables: &[&OUTPUTS, &STATES, &DELIVERIES, &GONE, &FEED_ITEMS, &batches::CHUNKS, &batches::OPEN],
+    descriptors: Some(|_| turns::SOCKETS_MAX + places::CONNECTIONS_MAX as u64),
+    tables: &[
+        &OUTPUTS,
+        &STATES,
+        &DELIVERIES,
+        &GONE,
+        &FEED_ITEMS,
+        &batches::CHUNKS,
+        &batches::OPEN,
+        &letters::RECIPIENTS,
+        &letters::DIGESTS,
+        &letters::ITEMS,
+        &letters::TAKEN,
+        &letters::HOURS,
+    ],
+    pages: &[
+        Route::get("/mail/unsubscribe/{token}", "unsubscribePage", &Handler::new(letters::pages::unsubscribe_page)),
+        Route::post("/mail/unsubscribe/{token}", "unsubscribe", &Handler::new(letters::pages::unsubscribe)),
+        Route::get("/mail/confirm/{token}", "confirmLettersPage", &Handler::new(letters::pages::confirm_page)),
+        Route::post("/mail/confirm/{token}", "confirmLetters", &Handler::new(letters::pages::confirm)),
+    ],
+    personal: letters::personal::KINDS,
     routes: &[
         Route::get("/api/v1/outputs", "listOutputs", &Handler::new(list))
             .about("The organization's outputs, newest first."),
@@ -137,7 +163,13 @@ pub static FEATURE: Feature = Feature {
             })
         },
     }],
-    needs: &[Need::of::<Deliverer>(), Need::of::<AddressGuard>(), Need::of::<Keyring>()],
+    needs: &[
+        Need::of::<Deliverer>(),
+        Need::of::<AddressGuard>(),
+        Need::of::<Keyring>(),
+        Need::of::<Mailer>(),
+        Need::of::<Links>(),
+    ],
     ..Feature::NONE
 };
 
@@ -146,13 +178,22 @@ fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
         outputs::chat::products().map_err(|reason| Error::internal("read data/outputs", reason))?;
         let config = wiring.config.section::<OutputsConfig>();
-        let kept = (DAY * config.retention_days, config.deliveries_per_org);
         let root = match config.folder.as_os_str().is_empty() {
             true => wiring.data(FOLDER),
             false => config.folder.clone(),
         };
         let room = Room::new(root, config.folder_mb_per_org << 20, wiring.config.storage.reserve_mb << 20);
-        let deliverer = Deliverer::new(wiring.part(), wiring.part(), wiring.url, kept, room);
+        let deliverer = Deliverer::new(DelivererParts {
+            direct: wiring.part(),
+            keyring: wiring.part(),
+            mailer: wiring.part(),
+            links: wiring.part(),
+            url: wiring.url,
+            kept_for: DAY * config.retention_days,
+            rows_max: config.deliveries_per_org,
+            letters_per_hour: config.letters_per_hour,
+            room,
+        });
         wiring.hang::<Deliverer>(deliverer);
         Ok(())
     })
@@ -177,10 +218,11 @@ struct OutputFilter {
 }
 
 /// How a row is shown.
-fn viewed(tx: &OrgRead<'_>, row: OutputV2) -> Result<OutputView> {
+fn viewed(tx: &OrgRead<'_>, row: OutputV2, letters_per_hour: u32) -> Result<OutputView> {
+    let email = letters::view(tx, &row, letters_per_hour)?;
     let state = tx.get(&STATES, &row.id)?.unwrap_or_default();
     let pending = tx.count_index(&TO_SEND, row.id, DELIVERIES_PENDING_MAX)?;
-    Ok(OutputView::new(row, state, pending, tx.clock()))
+    Ok(OutputView::new(row, state, pending, tx.clock()).with_email(email))
 }
 
 async fn list(
@@ -192,16 +234,23 @@ async fn list(
         filter.kind.is_none_or(|kind| row.target.kind() == kind)
             && filter.is_enabled.is_none_or(|is_enabled| row.is_enabled == is_enabled)
     };
+    let per_hour = org.service::<Deliverer>().letters_per_hour;
     let rows = org.read(|tx| {
         let Page { items, next_cursor } = tx.page(&OUTPUTS, &page, wanted)?;
-        let items = items.into_iter().map(|row| viewed(tx, row)).collect::<Result<_>>()?;
+        let items = items.into_iter().map(|row| viewed(tx, row, per_hour)).collect::<Result<_>>()?;
         Ok(Page { items, next_cursor })
     })?;
     Ok(Body(rows))
 }
 
 async fn get(org: Org<IntegrationsRead>, Path(id): Path<OutputId>) -> Result<Body<OutputView>> {
-    Ok(Body(org.read(|tx| viewed(tx, tx.require(&OUTPUTS, &id)?))?))
+    let per_hour = org.service::<Deliverer>().letters_per_hour;
+    Ok(Body(org.read(|tx| viewed(tx, tx.require(&OUTPUTS, &id)?, per_hour))?))
+}
+
+/// With what people are asked whether they want letters.
+fn asking(deliverer: &Deliverer) -> letters::Asking<'_> {
+    letters::Asking { links: &deliverer.links, keyring: &deliverer.keyring, url: &deliverer.url }
 }
 
 /// Checks a request apart from the threads that answer.
@@ -213,8 +262,8 @@ async fn within<T: Send + 'static>(
     let deliverer = org.service::<Deliverer>();
     let (id, permissions, now) = (org.id(), org.principal().permissions(), org.store().clock().look());
     let checked = apart_if(true, move || {
-        let base = &deliverer.url;
-        check(&Within { org: id, guard: &guard, keyring: &keyring, base, permissions, now })
+        let (base, has_mail) = (&deliverer.url, deliverer.mailer.smtp().is_some());
+        check(&Within { org: id, guard: &guard, keyring: &keyring, base, has_mail, permissions, now })
     });
     checked.await?
 }
@@ -224,8 +273,12 @@ async fn create(
     Body(new): Body<NewOutput>,
 ) -> Result<Created<OutputView>> {
     // A condition's patterns are compiled to be checked.
+    let recipients = new.recipients()?.unwrap_or_default();
     let (mut row, secrets) = within(&org, move |within| new.checked(within)).await?;
-    let view = org.write(move |tx| {
+    let (own, deliverer) = (org.id(), org.service::<Deliverer>());
+    let auth = org.service::<Auth>();
+    let view = auth.system().write(move |all| {
+        let tx = &all.org(own);
         if tx.count(&OUTPUTS, OUTPUTS_PER_ORG_MAX)? >= OUTPUTS_PER_ORG_MAX {
             return Err(Error::conflict(format!(
                 "An organization has at most {OUTPUTS_PER_ORG_MAX} outputs; delete one first."
@@ -236,8 +289,11 @@ async fn create(
         // What happens from now on.
         let state = OutputStateV1 { place: log_ends(tx)?.last, ..OutputStateV1::default() };
         tx.insert(&STATES, &row.id, &state)?;
+        if row.target.kind() == OutputKind::Email {
+            letters::list(all, own, &row, &recipients, &asking(&deliverer))?;
+        }
         tx.audit(Event::new(Action::OutputCreated).of(row.id).with("kind", row.target.kind().name()))?;
-        viewed(tx, row)
+        viewed(tx, row, deliverer.letters_per_hour)
     });
     let view = view.await?;
     org.service::<Deliverer>().look_again(org.id());
@@ -250,22 +306,28 @@ async fn update(
     Body(update): Body<OutputUpdate>,
 ) -> Result<Body<OutputView>> {
     let before = org.read(|tx| tx.require(&OUTPUTS, &id))?;
-    let old = before.clone();
+    let (old, recipients) = (before.clone(), update.recipients()?);
     let (mut row, secrets) = within(&org, move |within| update.applied(old, within)).await?;
-    let view = org.write(move |tx| {
+    let (own, deliverer) = (org.id(), org.service::<Deliverer>());
+    let parts = Arc::clone(&deliverer);
+    let auth = org.service::<Auth>();
+    let view = auth.system().write(move |all| {
+        let (tx, per_hour) = (&all.org(own), parts.letters_per_hour);
         if tx.require(&OUTPUTS, &id)? != before {
             return Err(Error::conflict("The output was changed meanwhile: ask for it and change it again."));
         }
-        if row == before {
+        if row == before && recipients.is_none() {
             tx.unaudited("nothing is changed");
-            return viewed(tx, row);
+            return viewed(tx, row, per_hour);
         }
         store_changed(tx, &before, &mut row)?;
+        if let Some(recipients) = recipients {
+            letters::list(all, own, &row, &recipients, &asking(&parts))?;
+        }
         tx.audit(Event::new(Action::OutputUpdated).of(id))?;
-        viewed(tx, row)
+        viewed(tx, row, per_hour)
     });
     let view = view.await?;
-    let deliverer = org.service::<Deliverer>();
     deliverer.turns.set_due(org.id(), id, org.store().clock().moment());
     deliverer.look_again(org.id());
     Ok(Body(view.with_secrets(secrets)))
@@ -287,8 +349,12 @@ fn store_changed(tx: &OrgWrite<'_>, before: &OutputV2, row: &mut OutputV2) -> Re
 }
 
 async fn delete(org: Org<IntegrationsWrite>, Path(id): Path<OutputId>) -> Result<NoContent> {
-    let deleted = org.write_freeing(move |tx| {
+    let own = org.id();
+    let auth = org.service::<Auth>();
+    let deleted = auth.system().write_freeing(move |all| {
+        let tx = &all.org(own);
         tx.require(&OUTPUTS, &id)?;
+        letters::remove(all, own, id)?;
         tx.delete(&OUTPUTS, &id)?;
         tx.delete(&STATES, &id)?;
         for place in 0..FEED_ITEMS_MAX {

@@ -27,6 +27,8 @@ base::words! {
         Chat "chat",
         /// A private address at which the newest events are read, as RSS or Atom.
         Feed "feed",
+        /// Letters to people, at once or as digests.
+        Email "email",
     }
 }
 
@@ -51,6 +53,8 @@ base::words! {
         Gone "gone",
         /// Nothing was delivered for five days.
         Failing "failing",
+        /// Everybody whom it wrote to has unsubscribed, or their addresses bounce.
+        NoRecipients "no_recipients",
     }
 }
 
@@ -150,6 +154,29 @@ pub struct FeedV1 {
     pub shown: String,
 }
 
+base::words! {
+    /// When letters go out.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum EmailWhen {
+        /// At once; what happens within a minute of a letter comes together in the next one.
+        Immediately "immediately",
+        /// An hour after the first event that waits.
+        Hourly "hourly",
+        /// At an hour of the day.
+        Daily "daily",
+    }
+}
+
+/// When letters go out. To whom they go, see `letters`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmailV1 {
+    pub when: EmailWhen,
+    /// Of those that go out daily.
+    pub hour: u8,
+    pub timezone: String,
+}
+
 /// Where an output delivers to: what is of one kind alone.
 // Stored: variants are never reordered, and each struct is frozen with the row's version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -159,6 +186,7 @@ pub enum TargetV1 {
     Files(FilesV1),
     Chat(ChatV1),
     Feed(FeedV1),
+    Email(EmailV1),
 }
 
 impl TargetV1 {
@@ -169,6 +197,7 @@ impl TargetV1 {
             TargetV1::Feed(_) => OutputKind::Feed,
             TargetV1::Postgres(_) => OutputKind::Postgres,
             TargetV1::Files(_) => OutputKind::Files,
+            TargetV1::Email(_) => OutputKind::Email,
         }
     }
 
@@ -180,14 +209,15 @@ impl TargetV1 {
             | TargetV1::Chat(_)
             | TargetV1::Feed(_)
             | TargetV1::Postgres(_)
-            | TargetV1::Files(_) => true,
+            | TargetV1::Files(_)
+            | TargetV1::Email(_) => true,
         }
     }
 
     /// Of a kind that takes rows of results in batches: when a batch is whole. A delivery is a batch, see `batches`.
     pub fn batches(&self) -> Option<BatchTerms> {
         match self {
-            TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) => None,
+            TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) | TargetV1::Email(_) => None,
             TargetV1::Postgres(target) => Some(BatchTerms {
                 rows_max: POSTGRES_ROWS_MAX,
                 bytes_max: POSTGRES_BYTES_MAX,
@@ -204,7 +234,11 @@ impl TargetV1 {
     /// Of a kind that takes batches: whether all of them go into one table, with the columns of one.
     pub fn is_one_table(&self) -> bool {
         match self {
-            TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) | TargetV1::Files(_) => false,
+            TargetV1::Webhook(_)
+            | TargetV1::Chat(_)
+            | TargetV1::Feed(_)
+            | TargetV1::Files(_)
+            | TargetV1::Email(_) => false,
             TargetV1::Postgres(_) => true,
         }
     }
@@ -214,7 +248,7 @@ impl TargetV1 {
         match self {
             TargetV1::Webhook(target) => Some(&target.url),
             TargetV1::Postgres(_) | TargetV1::Files(_) => None,
-            TargetV1::Chat(_) | TargetV1::Feed(_) => None,
+            TargetV1::Chat(_) | TargetV1::Feed(_) | TargetV1::Email(_) => None,
         }
     }
 
@@ -225,7 +259,7 @@ impl TargetV1 {
             TargetV1::Postgres(target) => Some(&target.host),
             TargetV1::Files(_) => None,
             TargetV1::Chat(target) => Some(&target.host),
-            TargetV1::Feed(_) => None,
+            TargetV1::Feed(_) | TargetV1::Email(_) => None,
         }
     }
 
@@ -233,6 +267,7 @@ impl TargetV1 {
     pub fn is_elsewhere(&self, other: &TargetV1) -> bool {
         match (self, other) {
             (TargetV1::Webhook(this), TargetV1::Webhook(other)) => this.url != other.url,
+            (TargetV1::Email(_), TargetV1::Email(_)) => false,
             _ => self != other,
         }
     }

@@ -6,9 +6,10 @@ use super::attempt::Tried;
 use super::batches;
 use super::disable::disable;
 use super::kinds::{self, Outgoing};
+use super::letters::{self, Sent};
 use super::rows::{
-    AttemptV1, DELIVERIES, DeliveryState, DeliveryV1, DisabledReason, OUTPUTS, OutputStateV1, OutputV2,
-    STATES, TO_SEND,
+    AttemptV1, DELIVERIES, DeliveryState, DeliveryV1, DisabledReason, OUTPUTS, OutputKind, OutputStateV1,
+    OutputV2, STATES, TO_SEND,
 };
 use super::service::Deliverer;
 use super::turns::{Lane, Turn};
@@ -122,6 +123,13 @@ async fn send_some(
     };
     let sent = match output.target.batches() {
         Some(_) => batches::send(deliverer, &own, &output, &due).await?,
+        None if output.target.kind() == OutputKind::Email => {
+            let Some(row) = due.first() else { return Ok((None, turn.lane)) };
+            match letters::send(deliverer, system, (turn.org, &output), row).await? {
+                Sent::Tried(tried) => vec![tried],
+                Sent::Rest(until) => return Ok((Some(until), turn.lane)),
+            }
+        }
         None => {
             let outgoing: Vec<_> =
                 due.iter().map(|row| Outgoing { id: message_id(row.id), body: &row.body }).collect();
@@ -195,20 +203,24 @@ fn note(
     tried: Vec<(DeliveryId, Tried)>,
     dice: f64,
 ) -> Result<Option<DisabledReason>> {
-    if tx.get(&OUTPUTS, &turn.output)?.is_none() {
-        return Ok(None);
-    }
+    let Some(output) = tx.get(&OUTPUTS, &turn.output)? else { return Ok(None) };
+    let is_email = output.target.kind() == OutputKind::Email;
     let mut state = tx.get(&STATES, &turn.output)?.unwrap_or_default();
     let mut is_gone = false;
     for (id, tried) in tried {
         // One that was removed meanwhile, with its output.
         let Some(row) = tx.get(&DELIVERIES, &id)? else { continue };
         is_gone |= tried.verdict == Verdict::Gone;
+        if is_email && tried.verdict == Verdict::Delivered {
+            // Who redelivers it wants it sent to all of them.
+            letters::forget_taken(tx, id)?;
+        }
         note_one(tx, row, &tried, &mut state, dice)?;
     }
     let is_dead = state.failing_since.is_some_and(|since| retry::is_dead(tx.moment().since(since)));
     tx.put(&STATES, &turn.output, &state)?;
     Ok(match (is_gone, is_dead) {
+        (true, _) if is_email => Some(DisabledReason::NoRecipients),
         (true, _) => Some(DisabledReason::Gone),
         (_, true) => Some(DisabledReason::Failing),
         _ => None,

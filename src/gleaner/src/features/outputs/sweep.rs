@@ -1,6 +1,7 @@
 //! What is over goes: deliveries that ended long ago, those beyond an organization's number, and those of removed outputs.
 
 use super::batches;
+use super::letters;
 use super::rows::{BY_OUTPUT, DELIVERIES, DeliveryState, ENDED, GONE, OUTPUTS};
 use super::service::Deliverer;
 use base::Result;
@@ -57,6 +58,7 @@ fn sweep_ended(tx: &SysWrite<'_>, before: Moment) -> Result<usize> {
         let own = tx.org(entry.org);
         if let Some(row) = readable("a delivery", entry.key, own.get(&DELIVERIES, &entry.key))?.flatten() {
             batches::forget(&own, &row)?;
+            letters::forget(&own, &row)?;
         }
         own.delete(&DELIVERIES, &entry.key)?;
     }
@@ -67,9 +69,12 @@ fn sweep_ended(tx: &SysWrite<'_>, before: Moment) -> Result<usize> {
 fn remove_of(tx: &OrgWrite<'_>, id: OutputId) -> Result<bool> {
     let rows = tx.readable_by(&DELIVERIES, &BY_OUTPUT, id, None, None, REMOVED_PER_STEP)?.rows;
     for (key, _) in &rows {
+        letters::forget_taken(tx, *key)?;
         tx.delete(&DELIVERIES, key)?;
     }
-    let is_over = rows.len() < REMOVED_PER_STEP && batches::forget_all(tx, id, REMOVED_PER_STEP)?;
+    let is_over = rows.len() < REMOVED_PER_STEP
+        && batches::forget_all(tx, id, REMOVED_PER_STEP)?
+        && letters::forget_all(tx, id, REMOVED_PER_STEP)?;
     if is_over {
         tx.delete(&GONE, &id)?;
     }
@@ -83,6 +88,7 @@ fn remove_oldest(tx: &OrgWrite<'_>, most: usize) -> Result<usize> {
     let mut removed = 0;
     for (key, row) in ended {
         batches::forget(tx, row)?;
+        letters::forget(tx, row)?;
         tx.delete(&DELIVERIES, key)?;
         removed += 1;
     }

@@ -22,7 +22,7 @@ static OUTPUT_TABLE: LazyLock<ConsoleTable<OutputV2>> = LazyLock::new(|| {
         "Where events leave by themselves.",
         [
             Column::required("id", Kind::Text, "The output's id", |row| text(row.id)),
-            Column::required("kind", Kind::Text, "webhook, chat, feed, postgres, or files", |row| {
+            Column::required("kind", Kind::Text, "webhook, chat, feed, email, postgres, or files", |row| {
                 text(row.target.kind().name())
             }),
             Column::required("name", Kind::Text, "What people call it", |row| text(&row.name)),
@@ -41,7 +41,7 @@ static OUTPUT_TABLE: LazyLock<ConsoleTable<OutputV2>> = LazyLock::new(|| {
             Column::required("is_enabled", Kind::Bool, "Whether it delivers", |row| {
                 Cell::Bool(row.is_enabled)
             }),
-            Column::nullable("disabled_reason", Kind::Text, "gone or failing", |row| {
+            Column::nullable("disabled_reason", Kind::Text, "gone, failing or no_recipients", |row| {
                 optional_text(row.disabled_reason.map(|reason| reason.name()))
             }),
             Column::required("created_at", Kind::Timestamp, "When it was made", |row| time(row.created_at)),

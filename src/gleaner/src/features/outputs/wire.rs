@@ -1,9 +1,11 @@
 //! Outputs and their deliveries on the wire: what a caller asks for, checked, and what is shown.
 
 use super::batches;
+use super::kinds::email::EmailTerms;
 use super::kinds::files::{FilesTerms, FilesView};
 use super::kinds::postgres::{PostgresTerms, PostgresView};
 use super::kinds::{self, Terms, Within};
+use super::letters::{self, EmailView};
 use super::rows::{
     AttemptV1, ChatProduct, DeliveryState, DeliveryV1, DisabledReason, OutputKind, OutputStateV1, OutputV2,
     SignatureScheme, TargetV1,
@@ -81,6 +83,9 @@ pub(super) struct NewOutput {
     /// Of the kind `files`: which, and in which folder.
     #[serde(default)]
     files: Option<FilesTerms>,
+    /// Of the kind `email`: to whom letters go, and when.
+    #[serde(default)]
+    email: Option<EmailTerms>,
 }
 
 /// What is to be different. What is left out, or null, stays as it is.
@@ -123,6 +128,9 @@ pub(super) struct OutputUpdate {
     /// Of the kind `files`: what is to be different about them.
     #[serde(default)]
     files: Option<FilesTerms>,
+    /// Of the kind `email`: what is to be different about letters. `recipients` are all of them.
+    #[serde(default)]
+    email: Option<EmailTerms>,
     /// What the output is to have none of from now on.
     #[serde(default)]
     clear: Option<Vec<Clearable>>,
@@ -137,7 +145,17 @@ pub(super) enum Clearable {
     Condition,
 }
 
+/// The addresses that a request names.
+fn recipients(terms: Option<&EmailTerms>) -> Result<Option<Vec<String>>> {
+    let given = terms.and_then(|terms| terms.recipients.as_deref());
+    given.map(|given| letters::addresses("email.recipients", given)).transpose()
+}
+
 impl NewOutput {
+    pub fn recipients(&self) -> Result<Option<Vec<String>>> {
+        recipients(self.email.as_ref())
+    }
+
     /// The row, but for what the present says, and what is shown once.
     pub fn checked(self, within: &Within<'_>) -> Result<(OutputV2, Vec<String>)> {
         let id = OutputId::new();
@@ -148,6 +166,7 @@ impl NewOutput {
             postgres: self.postgres,
             files: self.files,
             product: self.product,
+            email: self.email,
             ..Terms::default()
         };
         let made = kinds::made(self.kind, id, terms, within)?;
@@ -177,6 +196,10 @@ impl NewOutput {
 }
 
 impl OutputUpdate {
+    pub fn recipients(&self) -> Result<Option<Vec<String>>> {
+        recipients(self.email.as_ref())
+    }
+
     /// A row as it is to be, and the secrets that were made for it.
     pub fn applied(self, mut row: OutputV2, within: &Within<'_>) -> Result<(OutputV2, Option<Vec<String>>)> {
         let clears = |field| self.clear.iter().flatten().any(|clear| *clear == field);
@@ -196,6 +219,7 @@ impl OutputUpdate {
             postgres: self.postgres,
             files: self.files,
             product: self.product,
+            email: self.email,
             ..Terms::default()
         };
         if terms.is_redirecting() {
@@ -332,6 +356,9 @@ pub(super) struct OutputView {
     /// Of the kind `files`.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<FilesView>,
+    /// Of the kind `email`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<EmailView>,
     /// Events up to this place of the log were looked at.
     position: u64,
     /// Deliveries that wait for a try; 1,000 are counted at most.
@@ -367,6 +394,7 @@ impl OutputView {
             TargetV1::Feed(feed) => token_prefix = Some(feed.shown),
             TargetV1::Postgres(target) => postgres = Some(PostgresView::from(target)),
             TargetV1::Files(target) => files = Some(FilesView::from(target)),
+            TargetV1::Email(_) => {}
         }
         let keys = keys.into_iter().filter(|key| key.until.is_none_or(|end| end > now.moment));
         let key = |info: super::rows::KeyInfoV1| {
@@ -399,6 +427,7 @@ impl OutputView {
             secrets: None,
             postgres,
             files,
+            email: None,
             position: state.place,
             pending,
             delivered: state.delivered,
@@ -410,6 +439,11 @@ impl OutputView {
             created_at: row.created_at,
             updated_at: row.updated_at,
         }
+    }
+
+    /// With what is to be said of letters.
+    pub fn with_email(self, email: Option<EmailView>) -> OutputView {
+        OutputView { email, ..self }
     }
 
     /// With the keys that were just made.

@@ -33,6 +33,8 @@ const OFFSETS_SPAN: SignedDuration = SignedDuration::from_hours(27);
 /// Times of the calendar or periods of a zone that are looked at for one answer: a second pass has 3,600 seconds at most
 /// in any zone of today, and a leap day on a weekday comes within 28 years.
 const STEPS_MAX: usize = 100_000;
+/// Characters of a zone's name that an error repeats.
+const ZONE_CHARS_SHOWN: usize = 64;
 
 /// The zone of this name in the binary's own data, and its name as it is written there.
 fn zone(name: &str) -> Option<(&'static str, TimeZone)> {
@@ -42,7 +44,9 @@ fn zone(name: &str) -> Option<(&'static str, TimeZone)> {
 
 /// A zone's name as it is written in the data.
 pub fn zone_name(name: &str) -> Result<&'static str, String> {
-    let unknown = || format!("\"{name}\" is no IANA time zone, such as Europe/Berlin or UTC");
+    // Whatever was sent: names have forty characters at most.
+    let shown: String = name.chars().take(ZONE_CHARS_SHOWN).collect();
+    let unknown = || format!("\"{shown}\" is no IANA time zone, such as Europe/Berlin or UTC");
     zone(name).map(|(name, _)| name).ok_or_else(unknown)
 }
 

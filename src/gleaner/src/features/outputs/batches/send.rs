@@ -35,7 +35,7 @@ pub async fn send(
                 of_table(written, begun)
             }
             TargetV1::Files(target) => into_files(deliverer, (org, output, target), row).await?,
-            TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) => break,
+            TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) | TargetV1::Email(_) => break,
         };
         let is_good = one.verdict == Verdict::Delivered;
         all.push(one);
@@ -72,7 +72,7 @@ pub async fn test(deliverer: &Deliverer, org: &OrgStore, output: &OutputV2) -> R
             };
             vec![tried(verdict, &told, begun)]
         }
-        TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) => Vec::new(),
+        TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) | TargetV1::Email(_) => Vec::new(),
     })
 }
 

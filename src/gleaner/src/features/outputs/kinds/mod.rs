@@ -4,6 +4,7 @@
 //! through the log by itself, with a place of its own ([`TargetV1::takes_deliveries`] is false of it).
 
 mod chat;
+pub(super) mod email;
 pub(super) mod feed;
 pub(super) mod files;
 pub(super) mod postgres;
@@ -17,6 +18,7 @@ use base::ids::{OrgId, OutputId};
 use base::permission::Permissions;
 use base::web::WebUrl;
 use base::{Code, Error, Result};
+use email::EmailTerms;
 use fetch::AddressGuard;
 use files::FilesTerms;
 use postgres::PostgresTerms;
@@ -30,6 +32,8 @@ pub(super) struct Within<'w> {
     pub keyring: &'w Keyring,
     /// How people reach the box, without a slash at the end.
     pub base: &'w str,
+    /// Whether the box has a mail server.
+    pub has_mail: bool,
     pub permissions: Permissions,
     pub now: Now,
 }
@@ -44,6 +48,7 @@ pub(super) struct Terms {
     pub postgres: Option<PostgresTerms>,
     pub files: Option<FilesTerms>,
     pub product: Option<ChatProduct>,
+    pub email: Option<EmailTerms>,
 }
 
 impl Terms {
@@ -59,6 +64,7 @@ impl Terms {
             ("files", self.files.is_some(), &[OutputKind::Files]),
             ("rotateSecret", self.rotate_secret, &[Webhook, Feed]),
             ("product", self.product.is_some(), &[Chat]),
+            ("email", self.email.is_some(), &[OutputKind::Email]),
         ];
         all.into_iter().filter(|(_, is_given, _)| *is_given).map(|(name, _, kinds)| (name, kinds))
     }
@@ -96,6 +102,7 @@ pub(super) fn made(kind: OutputKind, id: OutputId, terms: Terms, within: &Within
         OutputKind::Files => files::made(id, terms.files),
         OutputKind::Chat => chat::made(id, terms, within),
         OutputKind::Feed => feed::made(within),
+        OutputKind::Email => email::made(terms.email, within),
     }
 }
 
@@ -112,6 +119,7 @@ pub(super) fn changed(
         TargetV1::Files(target) => Ok((files::changed(target, terms.files)?, None)),
         TargetV1::Chat(target) => chat::changed(row.id, target, terms, within),
         TargetV1::Feed(target) => feed::changed(target, terms, within),
+        TargetV1::Email(target) => Ok((email::changed(target, terms.email, within)?, None)),
     }
 }
 
@@ -127,6 +135,8 @@ pub(super) struct Outgoing<'o> {
 pub(super) fn pause(target: &TargetV1) -> Option<Duration> {
     match target {
         TargetV1::Webhook(_) | TargetV1::Feed(_) | TargetV1::Postgres(_) | TargetV1::Files(_) => None,
+        // A letter has many recipients.
+        TargetV1::Email(_) => Some(Duration::ZERO),
         TargetV1::Chat(target) => Some(chat::pause(target)),
     }
 }
@@ -142,6 +152,8 @@ pub(super) async fn send(
         TargetV1::Webhook(target) => webhook::send(deliverer, (org, row.id, target), outgoing, now).await,
         // Its deliveries are batches, see `batches`.
         TargetV1::Postgres(_) | TargetV1::Files(_) => Ok(Vec::new()),
+        // Its deliveries are letters, see `letters`.
+        TargetV1::Email(_) => Ok(Vec::new()),
         TargetV1::Chat(target) => chat::send(deliverer, (org, row.id, target), outgoing).await,
         TargetV1::Feed(_) => Err(Error::conflict("A feed sends nothing; it is read at its address.")),
     }
