@@ -1,10 +1,13 @@
-//! Where result rows leave in batches, so far as it is no matter of organizations: tables of a PostgreSQL server.
+//! Where result rows leave in batches, so far as it is no matter of organizations: tables of a PostgreSQL server, and files in
+//! a folder, in S3-compatible storage, or on a server that is spoken to over SFTP.
 //!
 //! What is written is a [`Batch`]: columns and rows as the SQL console has them. Writing one again does no harm: whoever calls
 //! does so when a try was cut off, and each row is there once all the same.
 
+mod bounded;
 pub mod files;
 pub mod postgres;
+pub mod sftp;
 
 use sql::{Cell, ColumnSpec};
 

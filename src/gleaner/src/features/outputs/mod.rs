@@ -15,6 +15,7 @@ mod keys;
 mod kinds;
 mod ledger;
 mod payload;
+mod places;
 mod room;
 mod rows;
 mod send;
@@ -92,7 +93,7 @@ pub static FEATURE: Feature = Feature {
             .about("Gives an output other terms, or other keys; what is left out stays.")
             .fails(&[Code::InvalidInput, Code::InvalidUrl, Code::AuthForbidden, Code::NotFound]),
         Route::delete("/api/v1/outputs/{id}", "deleteOutput", &Handler::new(delete))
-            .about("Removes an output with its deliveries; nothing more is sent.")
+            .about("Removes an output with its deliveries and the batches that wait; nothing more is sent. What it has written stays: files, objects and tables are the organization's own.")
             .fails(&[Code::NotFound]),
         Route::post("/api/v1/outputs/{id}/test", "testOutput", &Handler::new(ledger::test))
             .about("Sends a message to see what the endpoint answers; or says which of the last events would be delivered.")

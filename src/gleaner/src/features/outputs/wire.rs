@@ -78,7 +78,7 @@ pub(super) struct NewOutput {
     /// Of the kind `postgres`: the server and the table.
     #[serde(default)]
     postgres: Option<PostgresTerms>,
-    /// Of the kind `files`: which, and in which folder.
+    /// Of the kind `files`: which, and where.
     #[serde(default)]
     files: Option<FilesTerms>,
 }
@@ -367,6 +367,7 @@ impl OutputView {
             TargetV1::Feed(feed) => token_prefix = Some(feed.shown),
             TargetV1::Postgres(target) => postgres = Some(PostgresView::from(target)),
             TargetV1::Files(target) => files = Some(FilesView::from(target)),
+            TargetV1::FilesAway(target) => files = Some(FilesView::away(target)),
         }
         let keys = keys.into_iter().filter(|key| key.until.is_none_or(|end| end > now.moment));
         let key = |info: super::rows::KeyInfoV1| {
