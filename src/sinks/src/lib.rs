@@ -11,6 +11,11 @@ pub mod sftp;
 
 use sql::{Cell, ColumnSpec};
 
+/// The name of a file that is not whole yet; readers pass over what begins so.
+pub(crate) fn draft_name(name: &str) -> String {
+    format!("._{name}.part")
+}
+
 /// Some rows of one console table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {

@@ -38,7 +38,6 @@ try:
         rows(duckdb.sql(f"SELECT * FROM delta_scan('{folder}')").df())
     elif what == "pandas-parquet":
         import pandas
-        import pyarrow.dataset
 
         files = glob.glob(f"{folder}/*/*.parquet")
         rows(pandas.concat([pandas.read_parquet(name, partitioning=None) for name in files]))

@@ -13,7 +13,6 @@ mod tests;
 
 pub use delta::DATE_COLUMN;
 pub use shelf::Shelf;
-pub(crate) use shelf::draft_name;
 
 use crate::Batch;
 use crate::sftp::SftpFault;

@@ -4,6 +4,7 @@
 //! between its names.
 
 use super::FileFault;
+use crate::draft_name;
 use crate::sftp::Sftp;
 use bytes::Bytes;
 use s3::Bucket;
@@ -38,11 +39,6 @@ async fn apart<T: Send + 'static>(
 ) -> Result<T, FileFault> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| FileFault(format!("the files cannot be written: {error}")))?
-}
-
-/// The name of a file that is not whole yet; readers pass over what begins so.
-pub(crate) fn draft_name(name: &str) -> String {
-    format!("._{name}.part")
 }
 
 fn draft_of(target: &Path) -> PathBuf {
@@ -124,10 +120,15 @@ impl Shelf {
         let found = match self {
             Shelf::Folder(root) => {
                 let path = root.join(key);
-                apart(move || match fs::metadata(&path) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                    found if found?.len() > READ_BYTES_MAX => Err(too_large(&path.to_string_lossy())),
-                    _ => Ok(Some(Bytes::from(fs::read(&path)?))),
+                apart(move || {
+                    let found = match fs::metadata(&path) {
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                        found => found?,
+                    };
+                    match found.len() > READ_BYTES_MAX {
+                        true => Err(too_large(&path.to_string_lossy())),
+                        false => Ok(Some(Bytes::from(fs::read(&path)?))),
+                    }
                 })
                 .await?
             }

@@ -96,12 +96,6 @@ impl AsyncWrite for Leash {
     }
 }
 
-/// What a connection lasts as long as.
-pub(super) struct Held {
-    _session: Handle<Guard>,
-    _leash: oneshot::Sender<()>,
-}
-
 pub(super) async fn open(connector: &Connector, settings: &Settings) -> Result<Wire, SftpFault> {
     let refused = |told: String| SftpFault::new(SftpFaultKind::Refused, told);
     let at = place(&settings.host, settings.port).map_err(|told| refused(format!("host: {told}")))?;
@@ -141,7 +135,7 @@ pub(super) async fn open(connector: &Connector, settings: &Settings) -> Result<W
         log_in(&mut session, settings).await?;
         let channel = session.channel_open_session().await?;
         channel.request_subsystem(true, "sftp").await?;
-        Wire::begin(Box::new(channel.into_stream()), Held { _session: session, _leash: leash }).await
+        Wire::begin(Box::new(channel.into_stream()), Box::new((session, leash))).await
     };
     timeout(LOGIN_TIME, begun).await.unwrap_or_else(|_elapsed| Err(SftpFault::slow("let us in", LOGIN_TIME)))
 }

@@ -22,7 +22,7 @@ pub use settings::{
     check_private_key,
 };
 
-use crate::files::draft_name;
+use crate::draft_name;
 use fetch::Connector;
 use std::collections::HashSet;
 use std::time::Duration;

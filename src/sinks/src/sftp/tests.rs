@@ -18,7 +18,7 @@ async fn hears(said: Vec<u8>) -> String {
         let mut heard = Vec::new();
         theirs.read_to_end(&mut heard).await.ok();
     });
-    let told = match Wire::begin(Box::new(ours), None).await {
+    let told = match Wire::begin(Box::new(ours), Box::new(())).await {
         Err(fault) => fault.told,
         Ok(mut wire) => match wire.size("x").await {
             Err(fault) => fault.told,

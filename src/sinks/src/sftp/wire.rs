@@ -1,6 +1,5 @@
 //! SFTP's messages (draft-ietf-secsh-filexfer-02, which is version 3), and OpenSSH's extensions of them.
 
-use super::connect::Held;
 use super::fault::{SftpFault, SftpFaultKind, shown};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -51,8 +50,8 @@ pub(super) struct Wire {
     next: u32,
     pub has_posix_rename: bool,
     pub has_fsync: bool,
-    /// None in tests of the messages alone.
-    _held: Option<Held>,
+    /// What the carrier lasts as long as.
+    _held: Box<dyn Send>,
 }
 
 /// What a server says of something that was asked of it.
@@ -203,9 +202,9 @@ fn strings(all: &[&[u8]]) -> Vec<u8> {
 
 impl Wire {
     /// Says which version is spoken, and hears what the server can do.
-    pub async fn begin(carrier: Box<dyn Carrier>, held: impl Into<Option<Held>>) -> Result<Wire, SftpFault> {
+    pub async fn begin(carrier: Box<dyn Carrier>, held: Box<dyn Send>) -> Result<Wire, SftpFault> {
         let mut wire =
-            Wire { carrier, next: 0, has_posix_rename: false, has_fsync: false, _held: held.into() };
+            Wire { carrier, next: 0, has_posix_rename: false, has_fsync: false, _held: held };
         wire.send(INIT, &SPOKEN.to_be_bytes()).await?;
         let message = wire.receive().await?;
         let mut message = Message(&message);

@@ -1,9 +1,21 @@
-//! Where files go that leave the box, as it is stored.
+//! How rows become files, and where these go, as it is stored.
 
-use super::rows::FilesV1;
 use serde::{Deserialize, Serialize};
+use sinks::files::FileFormat;
 
-/// How rows become files, and where these go.
+/// How rows become files, and in which folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FilesV1 {
+    pub format: FileFormat,
+    pub is_delta: bool,
+    /// Below the organization's folder.
+    pub path: String,
+    /// How long a row waits for others.
+    pub every_minutes: u32,
+    pub rows_max: u32,
+}
+
+/// How rows become files that leave the box, and where to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FilesAwayV1 {
     /// Its `path` is below the place.

@@ -1,6 +1,6 @@
 //! Outputs, how far each is, and the ledger of what they delivered, as they are stored.
 
-use super::places::{FilesAwayV1, PlaceV1};
+use super::places::{FilesAwayV1, FilesV1, PlaceV1};
 use base::clock::{Moment, Timestamp};
 use base::codec::{CodecError, Record, decode_body};
 use base::ids::{DeliveryId, EventId, OutputId};
@@ -8,7 +8,6 @@ use base::terms::PageType;
 use base::web::host_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sinks::files::FileFormat;
 use sinks::postgres::{SslMode, WriteMode};
 use std::time::Duration;
 use store::{Index, OrgTable};
@@ -91,18 +90,6 @@ pub struct PostgresV1 {
     pub adds_columns: bool,
     /// How long a row waits for others.
     pub every_seconds: u32,
-}
-
-/// How rows become files, and in which folder.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FilesV1 {
-    pub format: FileFormat,
-    pub is_delta: bool,
-    /// Below the organization's folder.
-    pub path: String,
-    /// How long a row waits for others.
-    pub every_minutes: u32,
-    pub rows_max: u32,
 }
 
 /// Bytes of values of a batch that becomes files.

@@ -5,7 +5,6 @@
 
 use super::super::shelf::READ_BYTES_MAX;
 use super::super::{FileFault, Shelf};
-use super::log::Log;
 use arrow_json::{LineDelimitedWriter, ReaderBuilder};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
@@ -116,14 +115,18 @@ impl Checkpoint {
     }
 }
 
-/// Makes a checkpoint, where the last one is long ago.
-pub(super) async fn keep(shelf: &mut Shelf, folder: &str, log: Log, now_ms: i64) -> Result<(), FileFault> {
-    let Some(version) = log.next.checked_sub(1) else { return Ok(()) };
-    let before = log.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.version);
-    if version < before + EVERY {
+/// Makes a checkpoint of a version, where the last one is long ago; of that one, and of the actions since.
+pub(super) async fn keep(
+    shelf: &mut Shelf,
+    folder: &str,
+    version: u64,
+    (before, tail): (Option<Checkpoint>, Vec<Value>),
+    now_ms: i64,
+) -> Result<(), FileFault> {
+    if version < before.as_ref().map_or(0, |checkpoint| checkpoint.version) + EVERY {
         return Ok(());
     }
-    let made = tokio::task::spawn_blocking(move || made(log.checkpoint.as_ref(), &log.tail, now_ms)).await;
+    let made = tokio::task::spawn_blocking(move || made(before.as_ref(), &tail, now_ms)).await;
     let (bytes, count) = match made.map_err(|error| error.to_string()).and_then(|made| made) {
         Ok((bytes, _)) if bytes.len() as u64 > READ_BYTES_MAX => {
             tracing::warn!(folder, "a table's checkpoint would be too large to be read back, and is not made");
@@ -165,8 +168,10 @@ impl Newest {
             }
             if let Some(path) = path_of(action) {
                 let mut action = action.clone();
-                for kind in ["add", "remove"].into_iter().filter(|kind| action[kind].is_object()) {
-                    action[kind]["dataChange"] = false.into();
+                for kind in ["add", "remove"] {
+                    if action[kind].is_object() {
+                        action[kind]["dataChange"] = false.into();
+                    }
                 }
                 newest.files.insert(path, action);
             }

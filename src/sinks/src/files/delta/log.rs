@@ -3,7 +3,6 @@
 use super::super::{FileFault, Shelf};
 use super::DATE_COLUMN;
 use super::checkpoint::{self, Checkpoint};
-use futures::TryFutureExt;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -40,14 +39,10 @@ impl Log {
     /// Reads a log, and whether these files were added.
     pub async fn read(shelf: &mut Shelf, folder: &str, paths: &HashSet<String>) -> Result<Log, FileFault> {
         let from = checkpoint::last(shelf, folder).await?;
-        let begun = match &from {
-            Some(from) => Log::read_from(shelf, folder, paths, Some(from)).await,
-            None => Log::read_from(shelf, folder, paths, None).await,
-        };
-        match begun {
+        match Log::read_from(shelf, folder, paths, from.as_ref()).await {
             // A checkpoint that cannot be read is not needed where all commits are there.
             Err(fault) if from.is_some() => {
-                Log::read_from(shelf, folder, paths, None).map_err(|_| fault).await
+                Log::read_from(shelf, folder, paths, None).await.map_err(|_| fault)
             }
             log => log,
         }

@@ -2,9 +2,9 @@
 
 use super::super::attempt::{Tried, shown};
 use super::super::kinds::files::{Away, settings};
-use super::super::places::{FilesAwayV1, PlaceV1};
+use super::super::places::{FilesAwayV1, FilesV1, PlaceV1};
 use super::super::room::AwayLane;
-use super::super::rows::{DeliveryV1, FilesV1, OutputV2, STATES, TargetV1};
+use super::super::rows::{DeliveryV1, OutputV2, STATES, TargetV1};
 use super::super::service::Deliverer;
 use super::gather::BatchBody;
 use super::read;

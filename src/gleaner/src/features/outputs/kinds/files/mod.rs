@@ -4,18 +4,18 @@
 mod s3;
 mod sftp;
 
-use super::super::places::{FilesAwayV1, PlaceV1};
-use super::super::rows::{FilesV1, OUTPUTS, TargetV1};
+use self::s3::{S3Terms, S3View};
+use self::sftp::{SftpTerms, SftpView};
+use super::super::places::{FilesAwayV1, FilesV1, PlaceV1};
+use super::super::rows::{OUTPUTS, TargetV1};
 use super::{Made, Within};
 use ::s3::S3Settings;
 use base::ids::{OrgId, OutputId};
 use base::limits::NAME_CHARS_MAX;
 use base::{Error, Result};
-use s3::{S3Terms, S3View};
 use schemars::JsonSchema;
 use secrets::keyring::{Keyring, SealContext};
 use serde::{Deserialize, Serialize};
-use sftp::{SftpTerms, SftpView};
 use sinks::files::FileFormat;
 use sinks::sftp::Settings;
 use std::ops::RangeInclusive;
@@ -39,7 +39,8 @@ pub(in super::super) struct FilesTerms {
     /// Whether the files of each table have a Delta Lake log; of Parquet only. False unless said otherwise, and it stays as it was
     /// made.
     delta: Option<bool>,
-    /// Folders below that of the organization, or below the prefix of `s3` or the folder of `sftp`: letters, digits, `_`, `-` and `/`. The output's id unless said otherwise.
+    /// Folders below that of the organization, or below the prefix of `s3` or the folder of `sftp`: letters, digits, `_`, `-` and
+    /// `/`. The output's id unless said otherwise.
     #[schemars(length(min = 1, max = PATH_CHARS_MAX))]
     path: Option<String>,
     /// A file is whole after so many minutes; 15 unless said otherwise.
@@ -197,7 +198,7 @@ fn seal(id: OutputId, field: &'static str, secret: &str, within: &Within<'_>) ->
 fn open(keyring: &Keyring, (org, id): (OrgId, OutputId), field: &'static str, sealed: &[u8]) -> Result<String> {
     let plain = keyring.open(&sealed_at(&org, &id, field), sealed);
     let plain = plain.map_err(|e| Error::internal("open a secret of an output", e))?;
-    String::from_utf8(plain.to_vec()).map_err(|e| Error::internal("open a secret of an output", e.utf8_error()))
+    String::from_utf8(plain).map_err(|e| Error::internal("open a secret of an output", e.utf8_error()))
 }
 
 fn sealed_at<'a>(org: &'a OrgId, id: &'a OutputId, field: &'a str) -> SealContext<'a> {
