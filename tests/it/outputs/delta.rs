@@ -83,7 +83,9 @@ async fn what_others_read_is_what_the_console_has() {
             Path::new(&given)
         }
         None => {
-            let Some(fetched) = from_pypi(&["deltalake==1.2.1", "pyarrow", "pandas", "duckdb"]) else { return };
+            let Some(fetched) = from_pypi(&["deltalake==1.2.1", "pyarrow", "pandas", "duckdb"]) else {
+                return;
+            };
             own = fetched;
             own.path()
         }

@@ -47,9 +47,12 @@ pub(super) fn added(log: &Path) -> u64 {
     let names = std::fs::read_dir(log).unwrap().flatten().map(|entry| entry.path());
     let commits = names.filter(|path| path.extension().is_some_and(|end| end == "json"));
     let texts: Vec<_> = commits.map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    let actions = texts.iter().flat_map(|text| text.lines()).map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let actions =
+        texts.iter().flat_map(|text| text.lines()).map(|line| serde_json::from_str::<Value>(line).unwrap());
     let statistics = actions.filter_map(|action| action["add"]["stats"].as_str().map(str::to_owned));
-    statistics.map(|stats| serde_json::from_str::<Value>(&stats).unwrap()["numRecords"].as_u64().unwrap()).sum()
+    statistics
+        .map(|stats| serde_json::from_str::<Value>(&stats).unwrap()["numRecords"].as_u64().unwrap())
+        .sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,9 +2,9 @@
 //! redeliver, recoverDeliveries, readFeed. Endpoints are on loopback, and verify what they are sent by themselves.
 
 mod chats;
+mod delta;
 mod edges;
 mod feeds;
-mod delta;
 mod files;
 mod happened;
 mod kills;

@@ -123,7 +123,8 @@ pub(super) async fn all_there(api: &Client, server: &Server, count: usize, colum
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_result_is_in_the_table_once_whatever_is_killed() {
     let Some(server) = server() else { return };
-    let per_round = if std::env::var_os(LONG).is_some_and(|said| said == "1") { PER_ROUND_LONG } else { PER_ROUND };
+    let per_round =
+        if std::env::var_os(LONG).is_some_and(|said| said == "1") { PER_ROUND_LONG } else { PER_ROUND };
     let begun = std::time::Instant::now();
     let web = shop().await;
     let dir = TempDir::new().unwrap();
@@ -170,7 +171,7 @@ async fn jobs_done(api: &Client, count: usize) {
     eventually("the jobs have ended", patience, || async {
         let asked = json!({ "sql": "SELECT count(*) AS n FROM products", "waitMs": 10_000 });
         let answer = post(api, "/api/v1/bi/queries", &asked).await;
-        (answer.status == 200 && answer.json()["results"]["rows"][0]["n"] == count).then_some(())
+        (answer.status == 200 && answer.json["results"]["rows"][0]["n"] == count).then_some(())
     })
     .await;
 }

@@ -139,7 +139,8 @@ async fn what_is_wrong_with_a_bucket_is_in_the_ledger_and_nobody_elses_business(
     let (web, road) = (shop().await, Road::to(moto.address).await);
     let said = |status: u16, code: &str| Answer {
         status,
-        body: format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message></Error>").into(),
+        body: format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>no</Message></Error>")
+            .into(),
         ..Answer::html("")
     };
     let amazon = Web::open(move |path| {
@@ -170,7 +171,8 @@ async fn what_is_wrong_with_a_bucket_is_in_the_ledger_and_nobody_elses_business(
         ("slow", "the storage asks to slow down (SlowDown)"),
         ("missing", "the bucket does not exist (NoSuchBucket)"),
     ] {
-        let made = expect(post(&ada.api, OUTPUTS, &terms(bucket(&url, name), json!({ "maxRows": 5 }))).await, 201);
+        let made =
+            expect(post(&ada.api, OUTPUTS, &terms(bucket(&url, name), json!({ "maxRows": 5 }))).await, 201);
         assert!(!made.to_string().contains(SECRET), "{made}");
         let test = format!("{OUTPUTS}/{}/test", text(&made, "id"));
         let tested = expect(post(&ada.api, &test, &json!({})).await, 200);
@@ -198,7 +200,8 @@ async fn what_is_wrong_with_a_bucket_is_in_the_ledger_and_nobody_elses_business(
     let one = format!("{OUTPUTS}/{}", text(broken, "id"));
     let elsewhere = json!({ "files": { "s3": { "endpoint": moto.url() } } });
     refused(&patch(&ada.api, &one, &elsewhere).await, 400, "Validation failed", "files.s3.secretAccessKey");
-    let mended = json!({ "files": { "s3": { "endpoint": moto.url(), "bucket": "good", "secretAccessKey": SECRET } } });
+    let mended =
+        json!({ "files": { "s3": { "endpoint": moto.url(), "bucket": "good", "secretAccessKey": SECRET } } });
     assert!(!expect(patch(&ada.api, &one, &mended).await, 200).to_string().contains(SECRET));
     eventually("what waited is there", PATIENCE, || async {
         (rows(&moto, "good", "from/gleaner/shop").await.len() == 10).then_some(())

@@ -30,7 +30,8 @@ fn place(sshd: &Sshd, port: u16) -> Value {
 }
 
 fn terms(sftp: Value, more: Value) -> Value {
-    let mut files = json!({ "format": "jsonl", "path": "shop", "maxRows": 7, "everyMinutes": 1, "sftp": sftp });
+    let mut files =
+        json!({ "format": "jsonl", "path": "shop", "maxRows": 7, "everyMinutes": 1, "sftp": sftp });
     files.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     json!({ "kind": "files", "events": ["result.*"], "files": files })
 }
@@ -204,7 +205,9 @@ async fn what_cannot_be(api: &Client, sshd: &Sshd, one: &str) {
         refused(&post(api, OUTPUTS, &terms(sftp, json!({}))).await, 400, "Invalid URL", "files.sftp.host");
     }
     // Whoever changes where it goes, or by what the server is known, must know the key.
-    for elsewhere in [json!({ "port": 1 }), json!({ "user": "x" }), json!({ "hostKey": sshd.text("host2.pub") })] {
+    for elsewhere in
+        [json!({ "port": 1 }), json!({ "user": "x" }), json!({ "hostKey": sshd.text("host2.pub") })]
+    {
         let port = elsewhere["port"].as_u64();
         let body = json!({ "files": { "sftp": elsewhere } });
         let reply = patch(api, one, &body).await;
@@ -266,7 +269,10 @@ async fn a_password_lets_in_however_it_is_asked_for() {
         let (is_well, told) = tested(&ada, place.clone()).await;
         assert!(!is_well && told.contains("does not let writer in") && !told.contains("wr0ng"), "{told}");
         place["password"] = json!("s3cret");
-        assert_eq!(tested(&ada, place.clone()).await, (true, "files can be written, replaced and read".to_owned()));
+        assert_eq!(
+            tested(&ada, place.clone()).await,
+            (true, "files can be written, replaced and read".to_owned())
+        );
         expect(post(&ada.api, OUTPUTS, &terms(place, json!({ "maxRows": 5 }))).await, 201);
     }
     visit(&ada.api, &web, 0..10).await;

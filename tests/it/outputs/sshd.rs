@@ -42,7 +42,9 @@ impl Sshd {
             // What it shuts itself into before anybody is known.
             fs::create_dir_all("/run/sshd").unwrap();
         }
-        for (name, kind) in [("host", "ed25519"), ("host2", "ecdsa"), ("login", "ed25519"), ("other", "ecdsa")] {
+        for (name, kind) in
+            [("host", "ed25519"), ("host2", "ecdsa"), ("login", "ed25519"), ("other", "ecdsa")]
+        {
             keygen(&dir.path().join(name), kind);
         }
         fs::copy(dir.path().join("login.pub"), dir.path().join("authorized")).unwrap();
@@ -86,7 +88,8 @@ impl Sshd {
     /// Ends it, and with it every session: their processes are its children.
     pub fn kill(&mut self) {
         let Some(mut child) = self.child.take() else { return };
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
+        let children =
+            fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
         child.kill().unwrap();
         child.wait().unwrap();
         for id in children.split_whitespace() {
@@ -111,7 +114,9 @@ impl Sshd {
     /// As who sets an output up gets it.
     pub fn keyscan(&self) -> String {
         let port = self.address.port().to_string();
-        run(Command::new("ssh-keyscan").args(["-t", "ed25519", "-p", &port, "127.0.0.1"]).stderr(Stdio::null()))
+        run(Command::new("ssh-keyscan")
+            .args(["-t", "ed25519", "-p", &port, "127.0.0.1"])
+            .stderr(Stdio::null()))
     }
 }
 

@@ -212,7 +212,8 @@ async fn write_all(
     let mut drafted = Vec::with_capacity(files.len());
     for (file, draft) in files {
         let made = tokio::task::spawn_blocking(move || file.written(&draft, place).map(|made| (made, draft)));
-        drafted.push(made.await.map_err(|error| FileFault(format!("the files cannot be written: {error}")))??);
+        drafted
+            .push(made.await.map_err(|error| FileFault(format!("the files cannot be written: {error}")))??);
     }
     let mut entries = Vec::new();
     let mut commits: BTreeMap<String, Vec<delta::Add>> = BTreeMap::new();

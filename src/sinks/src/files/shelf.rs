@@ -163,7 +163,8 @@ impl Shelf {
     /// Tries whether files can be put, replaced, read and, where `needs_new` says so, put under the condition that there is none.
     pub async fn probe(&mut self, name: &str, needs_new: bool) -> Result<(), FileFault> {
         let key = format!("{}/{}", super::MANIFESTS, draft_name(name));
-        let first = Bytes::from_static(b"Gleaner has put this here to see whether it can; it may be removed.\n");
+        let first =
+            Bytes::from_static(b"Gleaner has put this here to see whether it can; it may be removed.\n");
         self.put(&key, first.clone()).await?;
         let tried = self.probe_on(&key, &first, name, needs_new).await;
         // Who may not remove may write all the same.
@@ -194,7 +195,8 @@ impl Shelf {
         if matches!(self, Shelf::Bucket { has_conditional_puts: false, .. }) {
             return Ok(());
         }
-        let second = Bytes::from_static(b"Gleaner has put this in the place of another file, which must not be.\n");
+        let second =
+            Bytes::from_static(b"Gleaner has put this in the place of another file, which must not be.\n");
         match self.put_new(key, second, &format!("{writer}-new")).await? {
             false => Ok(()),
             true => Err(FileFault(
@@ -249,7 +251,8 @@ fn names_in(folder: &Path) -> Result<Vec<String>, FileFault> {
 }
 
 async fn names_of(bucket: &Bucket, folder: &str, from: &str) -> Result<Vec<String>, FileFault> {
-    let below = |key: &str| key.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')).map(str::to_owned);
+    let below =
+        |key: &str| key.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')).map(str::to_owned);
     // Behind what sorts before every name from there on.
     let mut after = (!from.is_empty()).then(|| format!("{folder}/{}", &from[..from.len() - 1]));
     let mut names = Vec::new();
@@ -257,7 +260,8 @@ async fn names_of(bucket: &Bucket, folder: &str, from: &str) -> Result<Vec<Strin
         let listed = bucket.list(folder, after.as_deref(), LISTED).await?;
         let is_last = listed.len() < LISTED;
         after = listed.last().map(|object| object.key.clone());
-        names.extend(listed.iter().filter_map(|object| below(&object.key)).filter(|name| !name.contains('/')));
+        names
+            .extend(listed.iter().filter_map(|object| below(&object.key)).filter(|name| !name.contains('/')));
         if is_last || names.len() >= NAMES_MAX {
             return Ok(names);
         }

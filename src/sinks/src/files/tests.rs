@@ -45,7 +45,8 @@ fn log(root: &Path) -> PathBuf {
 
 fn commits(root: &Path) -> Vec<PathBuf> {
     let names = fs::read_dir(log(root)).unwrap().flatten().map(|entry| entry.path());
-    let mut commits: Vec<_> = names.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+    let mut commits: Vec<_> =
+        names.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
     commits.sort();
     commits
 }

@@ -75,7 +75,9 @@ impl From<russh::Error> for SftpFault {
                 "the server has ended the connection".to_owned()
             }
             russh::Error::NoCommonAlgo { kind, .. } => {
-                format!("the server and the box have no {kind:?} algorithm in common (RSA keys are not taken)")
+                format!(
+                    "the server and the box have no {kind:?} algorithm in common (RSA keys are not taken)"
+                )
             }
             other => format!("SSH: {}", shown(&other.to_string())),
         })

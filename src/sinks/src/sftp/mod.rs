@@ -177,7 +177,9 @@ impl Sftp {
         loop {
             let mut piece = Vec::with_capacity(PIECE);
             let mut part = from.take(PIECE as u64);
-            part.read_to_end(&mut piece).await.map_err(|e| SftpFault::other(format!("a draft cannot be read: {e}")))?;
+            part.read_to_end(&mut piece)
+                .await
+                .map_err(|e| SftpFault::other(format!("a draft cannot be read: {e}")))?;
             let is_over = piece.is_empty();
             if !is_over {
                 self.wire.write(handle, at, &piece).await?;

@@ -56,7 +56,9 @@ impl Pin {
         let key = key.ok_or("is a server's public key (ssh-ed25519 AAAA…) or its fingerprint (SHA256:…)")?;
         match key.algorithm() {
             Algorithm::Ed25519 | Algorithm::Ecdsa { .. } => Ok(Pin::Key(Box::new(key))),
-            other => Err(format!("is of the kind {other}; taken are ssh-ed25519 and ecdsa-sha2-nistp256, 384 and 521")),
+            other => Err(format!(
+                "is of the kind {other}; taken are ssh-ed25519 and ecdsa-sha2-nistp256, 384 and 521"
+            )),
         }
     }
 
@@ -84,7 +86,9 @@ pub(super) fn private_key(text: &str) -> Result<PrivateKey, String> {
     let is_taken = |line: &str| {
         matches!(
             line.trim_end(),
-            "-----BEGIN OPENSSH PRIVATE KEY-----" | "-----BEGIN PRIVATE KEY-----" | "-----BEGIN EC PRIVATE KEY-----"
+            "-----BEGIN OPENSSH PRIVATE KEY-----"
+                | "-----BEGIN PRIVATE KEY-----"
+                | "-----BEGIN EC PRIVATE KEY-----"
         )
     };
     if !text.trim_start().lines().next().is_some_and(is_taken) {
@@ -96,7 +100,8 @@ pub(super) fn private_key(text: &str) -> Result<PrivateKey, String> {
     let lines: Vec<_> = text.trim().lines().map(str::trim_end).collect();
     // Nothing is deciphered: how long that takes is said by the key itself.
     let key = decode_secret_key(&lines.join("\n"), None);
-    let key = key.map_err(|_| "cannot be read: it is damaged, has a passphrase, or is of a kind that is not taken")?;
+    let key = key
+        .map_err(|_| "cannot be read: it is damaged, has a passphrase, or is of a kind that is not taken")?;
     match key.algorithm() {
         _ if key.is_encrypted() => Err("has a passphrase; give a key without one".to_owned()),
         Algorithm::Ed25519 | Algorithm::Ecdsa { .. } => Ok(key),

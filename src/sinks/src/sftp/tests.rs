@@ -61,7 +61,9 @@ async fn a_server_that_says_something_else_is_not_believed() {
 fn a_host_key_is_a_key_or_its_fingerprint() {
     let pinned = Pin::parse(ED25519).unwrap();
     let Pin::Key(key) = &pinned else { panic!("{pinned:?}") };
-    for same in [format!("files.example.com {ED25519}"), format!("{ED25519} root@files"), format!("  {ED25519}\n")] {
+    for same in
+        [format!("files.example.com {ED25519}"), format!("{ED25519} root@files"), format!("  {ED25519}\n")]
+    {
         assert_eq!(Pin::parse(&same).unwrap(), pinned, "{same}");
     }
     let by_sum = Pin::parse(&key.fingerprint(HashAlg::Sha256).to_string()).unwrap();

@@ -203,8 +203,7 @@ fn strings(all: &[&[u8]]) -> Vec<u8> {
 impl Wire {
     /// Says which version is spoken, and hears what the server can do.
     pub async fn begin(carrier: Box<dyn Carrier>, held: Box<dyn Send>) -> Result<Wire, SftpFault> {
-        let mut wire =
-            Wire { carrier, next: 0, has_posix_rename: false, has_fsync: false, _held: held };
+        let mut wire = Wire { carrier, next: 0, has_posix_rename: false, has_fsync: false, _held: held };
         wire.send(INIT, &SPOKEN.to_be_bytes()).await?;
         let message = wire.receive().await?;
         let mut message = Message(&message);
@@ -231,7 +230,8 @@ impl Wire {
             self.carrier.write_all(&message).await?;
             self.carrier.flush().await
         };
-        let sent = timeout(STEP_TIME, sent).await.map_err(|_| SftpFault::slow("take a message", STEP_TIME))?;
+        let sent =
+            timeout(STEP_TIME, sent).await.map_err(|_| SftpFault::slow("take a message", STEP_TIME))?;
         sent.map_err(|_| SftpFault::away("the server has ended the connection"))
     }
 

@@ -183,11 +183,13 @@ impl TargetV1 {
                 bytes_max: POSTGRES_BYTES_MAX,
                 every: Duration::from_secs(target.every_seconds.into()),
             }),
-            TargetV1::Files(target) | TargetV1::FilesAway(FilesAwayV1 { files: target, .. }) => Some(BatchTerms {
-                rows_max: target.rows_max,
-                bytes_max: FILES_BYTES_MAX,
-                every: Duration::from_secs(60 * u64::from(target.every_minutes)),
-            }),
+            TargetV1::Files(target) | TargetV1::FilesAway(FilesAwayV1 { files: target, .. }) => {
+                Some(BatchTerms {
+                    rows_max: target.rows_max,
+                    bytes_max: FILES_BYTES_MAX,
+                    every: Duration::from_secs(60 * u64::from(target.every_minutes)),
+                })
+            }
         }
     }
 

@@ -78,7 +78,8 @@ impl Checkpoint {
         let columns = ["add.path", "add.size", "remove.path", "metaData", "protocol"];
         let mut found = Vec::new();
         self.each(&columns, &mut |action| {
-            let is_asked = |kind: &str| action[kind]["path"].as_str().is_some_and(|path| paths.contains(path));
+            let is_asked =
+                |kind: &str| action[kind]["path"].as_str().is_some_and(|path| paths.contains(path));
             let is_terms = action["metaData"].is_object() || action["protocol"].is_object();
             if is_terms || is_asked("add") || is_asked("remove") {
                 found.push(action);
@@ -129,7 +130,10 @@ pub(super) async fn keep(
     let made = tokio::task::spawn_blocking(move || made(before.as_ref(), &tail, now_ms)).await;
     let (bytes, count) = match made.map_err(|error| error.to_string()).and_then(|made| made) {
         Ok((bytes, _)) if bytes.len() as u64 > READ_BYTES_MAX => {
-            tracing::warn!(folder, "a table's checkpoint would be too large to be read back, and is not made");
+            tracing::warn!(
+                folder,
+                "a table's checkpoint would be too large to be read back, and is not made"
+            );
             return Ok(());
         }
         Ok(made) => made,

@@ -79,8 +79,11 @@ impl Log {
             let wanted = paths.clone();
             let told = checkpoint.clone();
             let told = tokio::task::spawn_blocking(move || told.what_matters(&wanted)).await;
-            let told = told.map_err(|error| FileFault(format!("a checkpoint of {folder} cannot be read: {error}")))?;
-            for action in told.map_err(|why| FileFault(format!("a checkpoint of {folder} cannot be read: {why}")))? {
+            let told =
+                told.map_err(|error| FileFault(format!("a checkpoint of {folder} cannot be read: {error}")))?;
+            for action in
+                told.map_err(|why| FileFault(format!("a checkpoint of {folder} cannot be read: {why}")))?
+            {
                 log.note(&action, paths);
             }
             log.checkpoint = Some(checkpoint);

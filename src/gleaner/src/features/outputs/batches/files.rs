@@ -54,7 +54,11 @@ fn layout(output: &OutputV2, files: &FilesV1) -> Layout {
 }
 
 /// The rows of a batch, and where it is in the log.
-async fn rows(org: &OrgStore, output: &OutputV2, row: &DeliveryV1) -> Result<Option<(Vec<files::Part>, Place)>> {
+async fn rows(
+    org: &OrgStore,
+    output: &OutputV2,
+    row: &DeliveryV1,
+) -> Result<Option<(Vec<files::Part>, Place)>> {
     let Some(body) = BatchBody::of(row) else { return Ok(None) };
     let jobs = org.read(|tx| read::jobs(tx, output.id, body))?;
     let results = read::results(org, jobs).await?;
@@ -76,7 +80,8 @@ pub async fn write(
         TargetV1::FilesAway(target) => {
             let lane = lane(org, output)?;
             let place = deliverer.room.away(lane).enter(org.id()).await;
-            let _place = place.map_err(|e| Error::internal("wait for a place to send files", format!("{e:?}")))?;
+            let _place =
+                place.map_err(|e| Error::internal("wait for a place to send files", format!("{e:?}")))?;
             let sent = into_away(deliverer, (org, output, target), row, shelf);
             tokio::time::timeout(BATCH_TIME, sent).await.unwrap_or_else(|_elapsed| {
                 Ok(Err(format!("the files were not written within {} s", BATCH_TIME.as_secs())))
@@ -172,7 +177,9 @@ fn table_of(target: &FilesAwayV1) -> String {
             let endpoint = place.endpoint.as_deref().unwrap_or(&place.region);
             format!("{endpoint} {} {} {}", place.bucket, place.prefix, target.files.path)
         }
-        PlaceV1::Sftp(place) => format!("{}:{} {} {}", place.host, place.port, place.folder, target.files.path),
+        PlaceV1::Sftp(place) => {
+            format!("{}:{} {} {}", place.host, place.port, place.folder, target.files.path)
+        }
     }
 }
 
@@ -199,7 +206,8 @@ pub async fn test(deliverer: &Deliverer, org: &OrgStore, output: &OutputV2) -> R
     let begun = Instant::now();
     let told = match &output.target {
         TargetV1::FilesAway(target) => {
-            let tried = tokio::time::timeout(BOUNDS.operation, probed(deliverer, (org, output, target))).await;
+            let tried =
+                tokio::time::timeout(BOUNDS.operation, probed(deliverer, (org, output, target))).await;
             tried.unwrap_or_else(|_elapsed| {
                 Ok(Err(format!("the place did not answer within {} s", BOUNDS.operation.as_secs())))
             })?

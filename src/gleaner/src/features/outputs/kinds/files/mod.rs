@@ -195,7 +195,12 @@ fn seal(id: OutputId, field: &'static str, secret: &str, within: &Within<'_>) ->
     sealed.map_err(|e| Error::internal("seal a secret of an output", e))
 }
 
-fn open(keyring: &Keyring, (org, id): (OrgId, OutputId), field: &'static str, sealed: &[u8]) -> Result<String> {
+fn open(
+    keyring: &Keyring,
+    (org, id): (OrgId, OutputId),
+    field: &'static str,
+    sealed: &[u8],
+) -> Result<String> {
     let plain = keyring.open(&sealed_at(&org, &id, field), sealed);
     let plain = plain.map_err(|e| Error::internal("open a secret of an output", e))?;
     String::from_utf8(plain).map_err(|e| Error::internal("open a secret of an output", e.utf8_error()))

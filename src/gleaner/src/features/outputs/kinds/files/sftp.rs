@@ -80,11 +80,13 @@ fn refused(field: &str, why: impl Into<String>) -> Error {
 }
 
 pub(super) fn made(id: OutputId, terms: SftpTerms, within: &Within<'_>) -> Result<SftpPlaceV1> {
-    let given = |field: &str, value: &Option<String>| value.clone().ok_or_else(|| refused(field, "is missing"));
+    let given =
+        |field: &str, value: &Option<String>| value.clone().ok_or_else(|| refused(field, "is missing"));
     if terms.password.is_none() && terms.private_key.is_none() {
         return Err(refused("password", "is missing, and so is privateKey: one of the two is needed"));
     }
-    let missing = "is missing: the server's public key, as ssh-keyscan prints it, or its fingerprint (SHA256:…)";
+    let missing =
+        "is missing: the server's public key, as ssh-keyscan prints it, or its fingerprint (SHA256:…)";
     let blank = SftpPlaceV1 {
         host: given("host", &terms.host)?,
         port: PORT,
@@ -133,11 +135,16 @@ fn with(id: OutputId, mut row: SftpPlaceV1, terms: SftpTerms, within: &Within<'_
     row.folder = terms.folder.unwrap_or(row.folder);
     check_folder(&row.folder).map_err(|why| refused("folder", why))?;
     match (terms.password, terms.private_key) {
-        (Some(_), Some(_)) => return Err(refused("privateKey", "is given as well as password: one of the two counts")),
+        (Some(_), Some(_)) => {
+            return Err(refused("privateKey", "is given as well as password: one of the two counts"));
+        }
         (Some(password), None) => {
             let count = password.chars().count();
             if count == 0 || count > PASSWORD_CHARS_MAX || password.contains('\0') {
-                return Err(refused("password", format!("has 1 to {PASSWORD_CHARS_MAX} characters, and no NUL")));
+                return Err(refused(
+                    "password",
+                    format!("has 1 to {PASSWORD_CHARS_MAX} characters, and no NUL"),
+                ));
             }
             (row.sealed_password, row.sealed_key) = (Some(seal(id, PASSWORD, &password, within)?), None);
         }
