@@ -83,7 +83,7 @@ async fn what_others_read_is_what_the_console_has() {
             Path::new(&given)
         }
         None => {
-            let Some(fetched) = from_pypi(&["deltalake==1.2.1", "pyarrow", "pandas", "duckdb"]) else {
+            let Some(fetched) = from_pypi(&["deltalake==1.6.6", "pyarrow", "pandas", "duckdb"]) else {
                 return;
             };
             own = fetched;
