@@ -178,7 +178,7 @@ pub async fn write(
         serde_json::to_writer(&mut text, entry).map_err(io::Error::from)?;
         text.push(b'\n');
     }
-    shelf.put(&manifest, text.into()).await?;
+    shelf.put(&manifest, text.into(), &layout.writer).await?;
     Ok(Some(entries))
 }
 

@@ -80,28 +80,29 @@ impl Shelf {
             }
             Shelf::Server(sftp) => {
                 let mut file = tokio::fs::File::open(draft).await?;
-                Ok(sftp.put(key, &mut file).await?)
+                Ok(sftp.put(key, &mut file, None).await?)
             }
         }
     }
 
-    /// Puts a file, in the place of one of that key.
-    pub async fn put(&mut self, key: &str, bytes: Bytes) -> Result<(), FileFault> {
+    /// Puts a file, in the place of one of that key. `writer` tells drafts of several writers apart.
+    pub async fn put(&mut self, key: &str, bytes: Bytes, writer: &str) -> Result<(), FileFault> {
         match self {
             Shelf::Folder(root) => {
                 let target = root.join(key);
+                let draft = disk::folder_of(&target).join(draft_name(writer));
                 apart(move || {
                     make_folders(disk::folder_of(&target))?;
-                    Ok(disk::put(&target, &draft_of(&target), &bytes)?)
+                    Ok(disk::put(&target, &draft, &bytes)?)
                 })
                 .await
             }
             Shelf::Bucket { bucket, .. } => Ok(bucket.put(key, bytes).await?),
-            Shelf::Server(sftp) => Ok(sftp.put(key, &mut &bytes[..]).await?),
+            Shelf::Server(sftp) => Ok(sftp.put(key, &mut &bytes[..], Some(writer)).await?),
         }
     }
 
-    /// Puts a file unless there is one of that key; whether there was none. `writer` tells drafts of several writers apart. A
+    /// Puts a file unless there is one of that key; whether there was none. `writer` as in [`Shelf::put`]. A
     /// bucket without conditional puts replaces what is there: who uses it sees to it that nobody else writes.
     pub async fn put_new(&mut self, key: &str, bytes: Bytes, writer: &str) -> Result<bool, FileFault> {
         match self {
@@ -165,7 +166,7 @@ impl Shelf {
         let key = format!("{}/{}", super::MANIFESTS, draft_name(name));
         let first =
             Bytes::from_static(b"Gleaner has put this here to see whether it can; it may be removed.\n");
-        self.put(&key, first.clone()).await?;
+        self.put(&key, first.clone(), &format!("{name}-draft")).await?;
         let tried = self.probe_on(&key, &first, name, needs_new).await;
         // Who may not remove may write all the same.
         let _ = self.remove(&key).await;
@@ -182,7 +183,7 @@ impl Shelf {
         if needs_new {
             self.keeps_condition(key, name).await?;
         }
-        self.put(key, first.clone()).await?;
+        self.put(key, first.clone(), &format!("{name}-draft")).await?;
         match self.get(key).await? {
             Some(found) if found == first => Ok(()),
             Some(_) => Err(FileFault("other bytes came back than were written".to_owned())),

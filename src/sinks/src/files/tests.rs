@@ -150,6 +150,8 @@ async fn what_others_have_done_to_a_table_is_respected() {
     // A checkpoint that is damaged is not needed where all commits are there, and is where they are not.
     fs::write(log(root).join(format!("{:020}.checkpoint.parquet", 10)), b"PAR1 nonsense PAR1").unwrap();
     assert!(put(root, "w", 12, &[]).await.unwrap());
+    assert_eq!(last(root), Some(13), "there is a new one");
+    fs::write(log(root).join(format!("{:020}.checkpoint.parquet", 13)), b"PAR1 nonsense PAR1").unwrap();
     let first = log(root).join(format!("{:020}.json", 0));
     let kept = fs::read(&first).unwrap();
     fs::remove_file(&first).unwrap();

@@ -68,9 +68,14 @@ impl Sftp {
         Ok(self.wire.size(&path).await?.is_some())
     }
 
-    /// Writes a file, in the place of one of that key.
-    pub async fn put(&mut self, key: &str, from: &mut (impl AsyncRead + Unpin)) -> Result<(), SftpFault> {
-        let (path, draft) = (self.path(key), self.draft(key, None));
+    /// Writes a file, in the place of one of that key; `writer` is said where several may write it.
+    pub async fn put(
+        &mut self,
+        key: &str,
+        from: &mut (impl AsyncRead + Unpin),
+        writer: Option<&str>,
+    ) -> Result<(), SftpFault> {
+        let (path, draft) = (self.path(key), self.draft(key, writer));
         self.write(&draft, from).await?;
         if self.wire.has_posix_rename {
             return self.wire.posix_rename(&draft, &path).await?.expected("a file cannot be renamed");

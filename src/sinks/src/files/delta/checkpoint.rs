@@ -119,7 +119,7 @@ impl Checkpoint {
 /// Makes a checkpoint of a version, where the last one is long ago; of that one, and of the actions since.
 pub(super) async fn keep(
     shelf: &mut Shelf,
-    folder: &str,
+    (folder, writer): (&str, &str),
     version: u64,
     (before, tail): (Option<Checkpoint>, Vec<Value>),
     now_ms: i64,
@@ -144,8 +144,8 @@ pub(super) async fn keep(
         }
     };
     let last = json!({ "version": version, "size": count, "sizeInBytes": bytes.len() });
-    shelf.put(&format!("{folder}/{version:020}.checkpoint.parquet"), bytes.into()).await?;
-    shelf.put(&format!("{folder}/{LAST}"), last.to_string().into()).await
+    shelf.put(&format!("{folder}/{version:020}.checkpoint.parquet"), bytes.into(), writer).await?;
+    shelf.put(&format!("{folder}/{LAST}"), last.to_string().into(), writer).await
 }
 
 /// What holds of what the commits since the last checkpoint say: the newest of everything.

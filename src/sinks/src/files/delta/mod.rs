@@ -80,7 +80,8 @@ pub(super) async fn commit(
             log.tail.extend(actions);
         }
         let Some(newest) = log.next.checked_sub(1) else { return Ok(()) };
-        return checkpoint::keep(shelf, &folder, newest, (log.checkpoint, log.tail), place.at_ms).await;
+        return checkpoint::keep(shelf, (&folder, writer), newest, (log.checkpoint, log.tail), place.at_ms)
+            .await;
     }
     Err(FileFault("somebody else writes into the Delta log all the time".to_owned()))
 }
