@@ -1,12 +1,20 @@
-//! Where result rows leave in batches, so far as it is no matter of organizations: tables of a PostgreSQL server.
+//! Where result rows leave in batches, so far as it is no matter of organizations: tables of a PostgreSQL server, and files in
+//! a folder, in S3-compatible storage, or on a server that is spoken to over SFTP.
 //!
 //! What is written is a [`Batch`]: columns and rows as the SQL console has them. Writing one again does no harm: whoever calls
 //! does so when a try was cut off, and each row is there once all the same.
 
+mod bounded;
 pub mod files;
 pub mod postgres;
+pub mod sftp;
 
 use sql::{Cell, ColumnSpec};
+
+/// The name of a file that is not whole yet; readers pass over what begins so.
+pub(crate) fn draft_name(name: &str) -> String {
+    format!("._{name}.part")
+}
 
 /// Some rows of one console table.
 #[derive(Clone, Debug, PartialEq)]

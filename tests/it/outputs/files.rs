@@ -26,15 +26,33 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The rows of JSON lines below a folder, as `id|title|price`.
-fn rows(folder: &Path) -> Vec<String> {
+pub(super) fn rows(folder: &Path) -> Vec<String> {
     let texts = files(folder).into_iter().map(|path| std::fs::read_to_string(path).unwrap());
-    let line = |line: &str| {
-        let row: Value = serde_json::from_str(line).unwrap();
-        format!("{}|{}|{}", text(&row, "result_id"), text(&row, "title"), row["price"])
-    };
-    let mut rows: Vec<_> = texts.flat_map(|text| text.lines().map(line).collect::<Vec<_>>()).collect();
+    let mut rows: Vec<_> = texts.flat_map(|text| lines_of(&text)).collect();
     rows.sort();
     rows
+}
+
+/// JSON lines, each as `id|title|price`.
+pub(super) fn lines_of(text: &str) -> Vec<String> {
+    let line = |line: &str| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        format!("{}|{}|{}", super::text(&row, "result_id"), super::text(&row, "title"), row["price"])
+    };
+    text.lines().map(line).collect()
+}
+
+/// The rows that the commits of a Delta log add.
+pub(super) fn added(log: &Path) -> u64 {
+    let names = std::fs::read_dir(log).unwrap().flatten().map(|entry| entry.path());
+    let commits = names.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let texts: Vec<_> = commits.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let actions =
+        texts.iter().flat_map(|text| text.lines()).map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let statistics = actions.filter_map(|action| action["add"]["stats"].as_str().map(str::to_owned));
+    statistics
+        .map(|stats| serde_json::from_str::<Value>(&stats).unwrap()["numRecords"].as_u64().unwrap())
+        .sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -82,17 +100,7 @@ async fn each_result_is_in_one_file_whatever_is_killed() {
     assert_eq!(rows(&folder.join("shop/lines")), expected);
     let log = folder.join("delta/products/_delta_log");
     let commits: Vec<_> = std::fs::read_dir(&log).unwrap().flatten().collect();
-    let added: u64 = commits
-        .iter()
-        .flat_map(|entry| {
-            std::fs::read_to_string(entry.path()).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
-        })
-        .filter_map(|line| {
-            serde_json::from_str::<Value>(&line).unwrap()["add"]["stats"].as_str().map(str::to_owned)
-        })
-        .map(|stats| serde_json::from_str::<Value>(&stats).unwrap()["numRecords"].as_u64().unwrap())
-        .sum();
-    assert_eq!(added, count as u64);
+    assert_eq!(added(&log), count as u64);
     for made in [&lines, &delta] {
         eventually("nothing waits", PATIENCE, || async {
             (shown(&api, made).await["pending"] == 0).then_some(())

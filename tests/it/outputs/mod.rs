@@ -2,6 +2,7 @@
 //! redeliver, recoverDeliveries, readFeed. Endpoints are on loopback, and verify what they are sent by themselves.
 
 mod chats;
+mod delta;
 mod edges;
 mod feeds;
 mod files;
@@ -9,8 +10,12 @@ mod happened;
 mod kills;
 mod letters;
 mod postgres;
+mod postgres_away;
 mod receiver;
 mod retries;
+mod s3;
+mod sftp;
+mod sshd;
 
 use crate::audit::patch;
 use crate::harness::web::{Answer, Web};
@@ -306,7 +311,7 @@ async fn in_the_console(member: &Member, made: &Value) {
 
 /// The package that the specification's authors publish accepts the message, and refuses it with a byte changed.
 fn verified_by_the_package(message: &Message, secret: &str) {
-    let Some(tools) = from_pypi("standardwebhooks==1.0.0") else { return };
+    let Some(tools) = from_pypi(&["standardwebhooks==1.0.0"]) else { return };
     let script = "
 import os
 from standardwebhooks import Webhook
@@ -332,16 +337,16 @@ except Exception as error:
     );
 }
 
-/// A folder with a package of PyPI; none, with a message, where there is no way there.
-fn from_pypi(package: &str) -> Option<TempDir> {
+/// A folder with packages of PyPI; none, with a message, where there is no way there.
+fn from_pypi(packages: &[&str]) -> Option<TempDir> {
     let tools = TempDir::new().unwrap();
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"])
         .arg(tools.path());
-    pip.arg(package).stdout(Stdio::null()).stderr(Stdio::null());
+    pip.args(packages).stdout(Stdio::null()).stderr(Stdio::null());
     let is_there = pip.status().is_ok_and(|status| status.success());
     if !is_there {
-        println!("skipped: {package} cannot be had from PyPI");
+        println!("skipped: {} cannot be had from PyPI", packages.join(", "));
     }
     is_there.then_some(tools)
 }

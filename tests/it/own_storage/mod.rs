@@ -1,6 +1,6 @@
 //! Pages in storage of an organization's own: getStorage, putStorage, deleteStorage, testStorage. The server is `moto`.
 
-mod moto;
+pub mod moto;
 
 use crate::harness::process::Process;
 use crate::harness::random::Random;

@@ -1,20 +1,28 @@
-//! Rows as files in a folder: JSON lines, CSV or Parquet, in folders by date and page type, with a manifest.
+//! Rows as files: JSON lines, CSV or Parquet, in folders by date and page type, with a manifest; on a [`Shelf`], which is a folder
+//! of the box, a bucket, or somebody else's server.
 //!
 //! A batch has a name made of its places in the log, and its files have that name: who writes the same batch again writes the
 //! same files over. A file is there under its name when it is whole and on the disk; until then its name begins with a point
-//! and an underscore, which readers pass over. The manifest of a batch comes after its files, so what it names is there.
+//! and an underscore, which readers pass over; an object of a bucket is there whole or not at all. The manifest of a batch comes after its files, so what it names is there.
 //! [`delta`] keeps a Delta Lake log over the files of a table.
 
 mod delta;
+mod shelf;
+#[cfg(test)]
+mod tests;
 
 pub use delta::DATE_COLUMN;
+pub use shelf::Shelf;
 
 use crate::Batch;
+use crate::sftp::SftpFault;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ring::digest::{Context, SHA256};
+use s3::S3Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shelf::make_folders;
 use sql::{Cell, ExportError, ExportFormat, write_rows};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -124,6 +132,18 @@ impl From<ExportError> for FileFault {
     }
 }
 
+impl From<S3Error> for FileFault {
+    fn from(error: S3Error) -> FileFault {
+        FileFault(error.to_string())
+    }
+}
+
+impl From<SftpFault> for FileFault {
+    fn from(fault: SftpFault) -> FileFault {
+        FileFault(fault.to_string())
+    }
+}
+
 /// The day of a time, in UTC.
 fn day(ms: i64) -> String {
     let at = Timestamp::from_millisecond(ms).unwrap_or_default();
@@ -136,124 +156,168 @@ fn segment(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// Writes a batch into a folder, which is made where it is not there; none where it is there already. Blocking.
-pub fn write(
-    folder: &Path,
+/// Writes a batch onto a shelf; none where it is there already. `scratch` is a folder of this batch alone for files that leave the
+/// box; it is removed at the end.
+pub async fn write(
+    shelf: &mut Shelf,
+    scratch: &Path,
     layout: &Layout,
     place: Place,
-    parts: &[Part],
+    parts: Vec<Part>,
 ) -> Result<Option<Vec<Entry>>, FileFault> {
-    if is_written(folder, layout, place) {
+    let manifest = format!("{MANIFESTS}/{}.jsonl", name(layout, place));
+    // With a manifest its files are there, or somebody has taken them away.
+    if shelf.has(&manifest).await? {
         return Ok(None);
     }
-    let mut entries = Vec::new();
-    let mut commits: BTreeMap<&str, Vec<delta::Add>> = BTreeMap::new();
-    for part in parts {
-        let at = part.batch.place(SCRAPED_AT);
-        let mut days: BTreeMap<String, Vec<Vec<Cell>>> = BTreeMap::new();
-        for row in &part.batch.rows {
-            let time =
-                at.and_then(|at| if let Some(Cell::Time(ms)) = row.get(at) { Some(*ms) } else { None });
-            days.entry(day(time.unwrap_or(place.at_ms))).or_default().push(row.clone());
-        }
-        for (date, rows) in days {
-            let batch = Batch { columns: part.batch.columns.clone(), rows };
-            let (entry, add) = one(folder, layout, place, (part, &date, batch))?;
-            entries.push(entry);
-            commits.entry(&part.table).or_default().extend(add);
-        }
+    let scratch = Scratch(scratch);
+    let entries = write_all(shelf, scratch.0, layout, place, parts).await?;
+    // It says what the files of the batch are, a line each, and is there when all of them are.
+    let mut text = Vec::new();
+    for entry in &entries {
+        serde_json::to_writer(&mut text, entry).map_err(io::Error::from)?;
+        text.push(b'\n');
     }
-    if layout.is_delta {
-        for (table, adds) in commits {
-            delta::commit(&folder.join(segment(table)), &layout.writer, place, adds)?;
-        }
-    }
-    manifest(folder, layout, place, &entries)?;
+    shelf.put(&manifest, text.into(), &layout.writer).await?;
     Ok(Some(entries))
 }
 
-/// Whether the batch has a manifest: then its files are there, or somebody has taken them away.
-pub fn is_written(folder: &Path, layout: &Layout, place: Place) -> bool {
-    folder.join(MANIFESTS).join(format!("{}.jsonl", name(layout, place))).exists()
+/// The folder of drafts; it goes with this, also when nobody waits for the batch any more.
+struct Scratch<'s>(&'s Path);
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        // There is none where the files stay in the box. What cannot be removed goes at the next start.
+        let _ = fs::remove_dir_all(self.0);
+    }
 }
 
-/// Writes one file.
-fn one(
-    folder: &Path,
+async fn write_all(
+    shelf: &mut Shelf,
+    scratch: &Path,
     layout: &Layout,
     place: Place,
-    (part, date, mut batch): (&Part, &str, Batch),
-) -> Result<(Entry, Option<delta::Add>), FileFault> {
-    let kind = segment(part.page_type.as_deref().unwrap_or(NO_VALUE));
-    let format = if layout.is_delta { FileFormat::Parquet } else { layout.format };
-    let name = format!("{}.{}", name(layout, place), format.name());
-    let (within, file) = match layout.is_delta {
-        // One table has one log; what it has of two page types has two names.
-        true => (segment(&part.table), format!("{DATE_COLUMN}={date}/{kind}-{name}")),
-        false => (String::new(), format!("date={date}/page_type={kind}/{name}")),
-    };
-    if layout.is_delta {
-        without(&mut batch, DATE_COLUMN);
+    parts: Vec<Part>,
+) -> Result<Vec<Entry>, FileFault> {
+    let mut files = Vec::new();
+    for part in parts {
+        for (date, batch) in by_day(part.batch, place) {
+            let of = (part.table.as_str(), part.page_type.as_deref(), date);
+            let file = Planned::of(layout, place, of, batch);
+            let draft = shelf.draft(scratch, &file.key(), files.len());
+            files.push((file, draft));
+        }
     }
-    let below = Path::new(&within).join(&file);
-    let target = folder.join(&below);
-    let parent = disk::folder_of(&target);
-    make_folders(parent)?;
-    let draft = parent.join(format!("._{name}.part"));
-    let written = write_rows(&batch.columns, &batch.rows, &draft, format.export());
-    let finished = written.map_err(FileFault::from).and_then(|exported| {
-        let sha256 = sum(&draft)?;
-        disk::rename(&draft, &target)?;
-        Ok((exported, sha256))
-    });
-    if finished.is_err() {
-        let _ = fs::remove_file(&draft);
+    // All of them before the first leaves: what is held of the rows is held for as short as can be.
+    let mut drafted = Vec::with_capacity(files.len());
+    for (file, draft) in files {
+        let made = tokio::task::spawn_blocking(move || file.written(&draft, place).map(|made| (made, draft)));
+        drafted
+            .push(made.await.map_err(|error| FileFault(format!("the files cannot be written: {error}")))??);
     }
-    let (exported, sha256) = finished?;
-    let add = layout.is_delta.then(|| delta::Add::of(file, date.to_owned(), exported.bytes, &batch));
-    let entry = Entry {
-        file: below.to_string_lossy().into_owned(),
-        table: part.table.clone(),
-        page_type: part.page_type.clone(),
-        date: date.to_owned(),
-        rows: exported.rows,
-        bytes: exported.bytes,
-        sha256,
-        first_seq: place.first,
-        last_seq: place.last,
-        last_event_at: Timestamp::from_millisecond(place.at_ms).unwrap_or_default().to_string(),
-    };
-    Ok((entry, add))
+    let mut entries = Vec::new();
+    let mut commits: BTreeMap<String, Vec<delta::Add>> = BTreeMap::new();
+    for ((entry, add), draft) in drafted {
+        shelf.take(draft, &entry.file).await?;
+        if let Some(add) = add {
+            commits.entry(entry.table.clone()).or_default().push(add);
+        }
+        entries.push(entry);
+    }
+    for (table, adds) in commits {
+        delta::commit(shelf, &segment(&table), &layout.writer, place, adds).await?;
+    }
+    Ok(entries)
+}
+
+/// The rows of each day.
+fn by_day(batch: Batch, place: Place) -> impl Iterator<Item = (String, Batch)> {
+    let at = batch.place(SCRAPED_AT);
+    let mut days: BTreeMap<String, Vec<Vec<Cell>>> = BTreeMap::new();
+    for row in batch.rows {
+        let time = at.and_then(|at| if let Some(Cell::Time(ms)) = row.get(at) { Some(*ms) } else { None });
+        days.entry(day(time.unwrap_or(place.at_ms))).or_default().push(row);
+    }
+    days.into_iter().map(move |(date, rows)| (date, Batch { columns: batch.columns.clone(), rows }))
+}
+
+/// A file that is to be.
+struct Planned {
+    /// The folder of the table, where each has one.
+    within: String,
+    /// Below it.
+    file: String,
+    format: FileFormat,
+    is_delta: bool,
+    table: String,
+    page_type: Option<String>,
+    date: String,
+    batch: Batch,
+}
+
+impl Planned {
+    fn of(
+        layout: &Layout,
+        place: Place,
+        (table, page_type, date): (&str, Option<&str>, String),
+        mut batch: Batch,
+    ) -> Planned {
+        let kind = segment(page_type.unwrap_or(NO_VALUE));
+        let format = if layout.is_delta { FileFormat::Parquet } else { layout.format };
+        let name = format!("{}.{}", name(layout, place), format.name());
+        let (within, file) = match layout.is_delta {
+            // One table has one log; what it has of two page types has two names.
+            true => (segment(table), format!("{DATE_COLUMN}={date}/{kind}-{name}")),
+            false => (String::new(), format!("date={date}/page_type={kind}/{name}")),
+        };
+        if layout.is_delta {
+            without(&mut batch, DATE_COLUMN);
+        }
+        Planned {
+            within,
+            file,
+            format,
+            is_delta: layout.is_delta,
+            table: table.to_owned(),
+            page_type: page_type.map(str::to_owned),
+            date,
+            batch,
+        }
+    }
+
+    fn key(&self) -> String {
+        if self.within.is_empty() { self.file.clone() } else { format!("{}/{}", self.within, self.file) }
+    }
+
+    /// Writes it as a draft, durably. Blocking.
+    fn written(self, draft: &Path, place: Place) -> Result<(Entry, Option<delta::Add>), FileFault> {
+        make_folders(disk::folder_of(draft))?;
+        let written = write_rows(&self.batch.columns, &self.batch.rows, draft, self.format.export());
+        let finished = written.map_err(FileFault::from).and_then(|exported| Ok((exported, sum(draft)?)));
+        if finished.is_err() {
+            let _ = fs::remove_file(draft);
+        }
+        let (exported, sha256) = finished?;
+        let entry = Entry {
+            file: self.key(),
+            table: self.table,
+            page_type: self.page_type,
+            date: self.date.clone(),
+            rows: exported.rows,
+            bytes: exported.bytes,
+            sha256,
+            first_seq: place.first,
+            last_seq: place.last,
+            last_event_at: Timestamp::from_millisecond(place.at_ms).unwrap_or_default().to_string(),
+        };
+        let add = || delta::Add::of(self.file, self.date, exported.bytes, &self.batch);
+        Ok((entry, self.is_delta.then(add)))
+    }
 }
 
 /// The name of a batch's files. Names sort as batches do.
 fn name(layout: &Layout, place: Place) -> String {
     format!("part-{}-{:020}-{:020}", segment(&layout.writer), place.first, place.last)
-}
-
-/// What the files of the batch are, a line each; there when all of them are.
-fn manifest(folder: &Path, layout: &Layout, place: Place, entries: &[Entry]) -> Result<(), FileFault> {
-    let manifests = folder.join(MANIFESTS);
-    make_folders(&manifests)?;
-    let name = format!("{}.jsonl", name(layout, place));
-    let mut text = Vec::new();
-    for entry in entries {
-        serde_json::to_writer(&mut text, entry).map_err(io::Error::from)?;
-        text.push(b'\n');
-    }
-    Ok(disk::put(&manifests.join(&name), &manifests.join(format!("._{name}.part")), &text)?)
-}
-
-/// A folder and those above it, each durable in the one above.
-fn make_folders(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    make_folders(disk::folder_of(folder))?;
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => disk::sync_name(folder),
-    }
 }
 
 fn without(batch: &mut Batch, column: &str) {

@@ -1,9 +1,9 @@
 //! A connection: through the address guard, secured as the settings say, and logged in.
 
-use super::bounded::{Bounded, READ_BYTES_MAX};
 use super::fault::{Fault, FaultKind};
 use super::settings::{Settings, SslMode, place};
 use super::tls::{self, Tls};
+use crate::bounded::Bounded;
 use fetch::Connector;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -12,6 +12,8 @@ use tokio_postgres::{Client, Config, config};
 
 /// How long a server has to let us in.
 const LOGIN_TIME: Duration = Duration::from_secs(20);
+/// Bytes that a server may say in a session.
+const READ_BYTES_MAX: usize = 16 << 20;
 /// What a session keeps to: a time zone in which times mean the same everywhere, and limits of its own, so that a statement
 /// that waits for somebody's lock ends before we leave.
 const SESSION: &str = "SET TIME ZONE 'UTC'; SET statement_timeout = '100s'; SET lock_timeout = '20s'; \

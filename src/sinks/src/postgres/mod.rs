@@ -7,7 +7,6 @@
 //! Each row is there once, however often a batch is written: the table has a unique key, the result's id or the page's URL, and
 //! a row that is there is replaced. A batch is one transaction.
 
-mod bounded;
 mod connect;
 mod fault;
 mod names;

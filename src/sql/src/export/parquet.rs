@@ -1,7 +1,7 @@
 //! Parquet, compressed with Zstandard (Apache Parquet format, 2.x).
 //!
-//! Written by hand, because the `parquet` crate would have to be built with one more feature of a crate that DataFusion
-//! stands on, and because a result needs little of the format: columns side by side, each optional, plain pages, row
+//! Written by hand, because a result needs little of the format (what is nested, and what others have written, is a matter of the
+//! crate `parquet` in `sinks`): columns side by side, each optional, plain pages, row
 //! groups of a bounded size. Types keep what they mean: times are UTC instants, decimals exact; what Parquet has no type
 //! for is text as in result pages, lists and objects are JSON.
 

@@ -3,7 +3,7 @@
 //! [`wire`]: what an output may be; [`kinds`]: by which ways events leave, a file each; [`filter`]: which events it lets through (the language of its conditions is the crate
 //! `outputs`); [`follow`]: how events become deliveries; [`payload`]: what is sent; [`turns`] and [`send`]: when, and what
 //! becomes of it; [`mod@attempt`]: one try through the address guard; [`mod@disable`]: what is said when an endpoint is dead;
-//! [`ledger`]: what people see and repeat of deliveries; [`letters`]: events as letters to people; [`places`]: their way out;
+//! [`ledger`]: what people see and repeat of deliveries; [`letters`]: events as letters to people; [`letter_places`]: their way out;
 //! [`batches`]: rows of results, in batches; [`room`]: where files go, and how many; [`sweep`]: what is over goes; [`keys`]: with what messages are signed.
 
 mod attempt;
@@ -15,6 +15,7 @@ mod follow;
 mod keys;
 mod kinds;
 mod ledger;
+mod letter_places;
 mod letters;
 mod payload;
 mod places;
@@ -83,7 +84,7 @@ pub static FEATURE: Feature = Feature {
     open: Some(open),
     status: Some(status),
     gauges: Some(gauges),
-    descriptors: Some(|_| turns::SOCKETS_MAX + places::CONNECTIONS_MAX as u64),
+    descriptors: Some(|_| turns::SOCKETS_MAX + letter_places::CONNECTIONS_MAX as u64),
     tables: &[
         &OUTPUTS,
         &STATES,
@@ -118,7 +119,7 @@ pub static FEATURE: Feature = Feature {
             .about("Gives an output other terms, or other keys; what is left out stays.")
             .fails(&[Code::InvalidInput, Code::InvalidUrl, Code::AuthForbidden, Code::NotFound]),
         Route::delete("/api/v1/outputs/{id}", "deleteOutput", &Handler::new(delete))
-            .about("Removes an output with its deliveries; nothing more is sent.")
+            .about("Removes an output with its deliveries and the batches that wait; nothing more is sent. What it has written stays: files, objects and tables are the organization's own.")
             .fails(&[Code::NotFound]),
         Route::post("/api/v1/outputs/{id}/test", "testOutput", &Handler::new(ledger::test))
             .about("Sends a message to see what the endpoint answers; or says which of the last events would be delivered.")

@@ -1,50 +1,60 @@
-//! Connections to the mail server for letters of outputs: some at once, each of another organization.
+//! How rows become files, and where these go, as it is stored.
 
-use base::ids::OrgId;
-use parking_lot::Mutex;
-use std::collections::HashSet;
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
+use sinks::files::FileFormat;
 
-/// Connections at once.
-pub const CONNECTIONS_MAX: usize = 4;
-
-/// Who sends letters just now.
-#[derive(Default)]
-pub struct LetterPlaces(Mutex<HashSet<OrgId>>);
-
-impl LetterPlaces {
-    /// A place for an organization; none where it has one, or all are taken.
-    pub fn take(self: &Arc<LetterPlaces>, org: OrgId) -> Option<LetterPlace> {
-        let mut orgs = self.0.lock();
-        let is_free = orgs.len() < CONNECTIONS_MAX && orgs.insert(org);
-        is_free.then(|| LetterPlace { places: Arc::clone(self), org })
-    }
+/// How rows become files, and in which folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FilesV1 {
+    pub format: FileFormat,
+    pub is_delta: bool,
+    /// Below the organization's folder.
+    pub path: String,
+    /// How long a row waits for others.
+    pub every_minutes: u32,
+    pub rows_max: u32,
 }
 
-/// Dropping it gives the place back.
-pub struct LetterPlace {
-    places: Arc<LetterPlaces>,
-    org: OrgId,
+/// How rows become files that leave the box, and where to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FilesAwayV1 {
+    /// Its `path` is below the place.
+    pub files: FilesV1,
+    pub place: PlaceV1,
 }
 
-impl Drop for LetterPlace {
-    fn drop(&mut self) {
-        self.places.0.lock().remove(&self.org);
-    }
+/// A place for files that is not the box's own.
+// Stored: variants are never reordered, and each struct is frozen with the row's version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum PlaceV1 {
+    S3(S3PlaceV1),
+    Sftp(SftpPlaceV1),
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A bucket of S3-compatible storage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct S3PlaceV1 {
+    /// None means Amazon's own of the region.
+    pub endpoint: Option<String>,
+    pub region: String,
+    pub bucket: String,
+    pub prefix: String,
+    pub access_key_id: String,
+    pub sealed_secret: Vec<u8>,
+    pub path_style: bool,
+    pub conditional_puts: bool,
+}
 
-    #[test]
-    fn an_organization_has_one_place_and_gives_it_back() {
-        let places = Arc::new(LetterPlaces::default());
-        let orgs: Vec<_> = (0..CONNECTIONS_MAX).map(|_| OrgId::new()).collect();
-        let mut held: Vec<_> = orgs.iter().map(|org| places.take(*org).unwrap()).collect();
-        assert!(places.take(orgs[0]).is_none() && places.take(OrgId::new()).is_none());
-        held.pop();
-        assert!(places.take(orgs[0]).is_none(), "it has one");
-        assert!(places.take(OrgId::new()).is_some());
-    }
+/// A server that is spoken to over SFTP.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SftpPlaceV1 {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    /// One of the two.
+    pub sealed_password: Option<Vec<u8>>,
+    pub sealed_key: Option<Vec<u8>>,
+    /// By what the server is known.
+    pub host_key: String,
+    pub folder: String,
 }

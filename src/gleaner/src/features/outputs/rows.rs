@@ -1,5 +1,6 @@
 //! Outputs, how far each is, and the ledger of what they delivered, as they are stored.
 
+use super::places::{FilesAwayV1, FilesV1, PlaceV1};
 use base::clock::{Moment, Timestamp};
 use base::codec::{CodecError, Record, decode_body};
 use base::ids::{DeliveryId, EventId, OutputId};
@@ -7,7 +8,6 @@ use base::terms::PageType;
 use base::web::host_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sinks::files::FileFormat;
 use sinks::postgres::{SslMode, WriteMode};
 use std::time::Duration;
 use store::{Index, OrgTable};
@@ -21,7 +21,7 @@ base::words! {
         Webhook "webhook",
         /// Rows of results, in batches, into a table of a PostgreSQL server.
         Postgres "postgres",
-        /// Rows of results, in batches, as files in a folder of the box.
+        /// Rows of results, in batches, as files: in a folder of the box, in S3-compatible storage, or over SFTP.
         Files "files",
         /// A message to a channel of a chat.
         Chat "chat",
@@ -94,18 +94,6 @@ pub struct PostgresV1 {
     pub adds_columns: bool,
     /// How long a row waits for others.
     pub every_seconds: u32,
-}
-
-/// How rows become files, and in which folder.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FilesV1 {
-    pub format: FileFormat,
-    pub is_delta: bool,
-    /// Below the organization's folder.
-    pub path: String,
-    /// How long a row waits for others.
-    pub every_minutes: u32,
-    pub rows_max: u32,
 }
 
 /// Bytes of values of a batch that becomes files.
@@ -187,6 +175,7 @@ pub enum TargetV1 {
     Chat(ChatV1),
     Feed(FeedV1),
     Email(EmailV1),
+    FilesAway(FilesAwayV1),
 }
 
 impl TargetV1 {
@@ -196,7 +185,7 @@ impl TargetV1 {
             TargetV1::Chat(_) => OutputKind::Chat,
             TargetV1::Feed(_) => OutputKind::Feed,
             TargetV1::Postgres(_) => OutputKind::Postgres,
-            TargetV1::Files(_) => OutputKind::Files,
+            TargetV1::Files(_) | TargetV1::FilesAway(_) => OutputKind::Files,
             TargetV1::Email(_) => OutputKind::Email,
         }
     }
@@ -210,6 +199,7 @@ impl TargetV1 {
             | TargetV1::Feed(_)
             | TargetV1::Postgres(_)
             | TargetV1::Files(_)
+            | TargetV1::FilesAway(_)
             | TargetV1::Email(_) => true,
         }
     }
@@ -223,22 +213,21 @@ impl TargetV1 {
                 bytes_max: POSTGRES_BYTES_MAX,
                 every: Duration::from_secs(target.every_seconds.into()),
             }),
-            TargetV1::Files(target) => Some(BatchTerms {
-                rows_max: target.rows_max,
-                bytes_max: FILES_BYTES_MAX,
-                every: Duration::from_secs(60 * u64::from(target.every_minutes)),
-            }),
+            TargetV1::Files(target) | TargetV1::FilesAway(FilesAwayV1 { files: target, .. }) => {
+                Some(BatchTerms {
+                    rows_max: target.rows_max,
+                    bytes_max: FILES_BYTES_MAX,
+                    every: Duration::from_secs(60 * u64::from(target.every_minutes)),
+                })
+            }
         }
     }
 
     /// Of a kind that takes batches: whether all of them go into one table, with the columns of one.
     pub fn is_one_table(&self) -> bool {
         match self {
-            TargetV1::Webhook(_)
-            | TargetV1::Chat(_)
-            | TargetV1::Feed(_)
-            | TargetV1::Files(_)
-            | TargetV1::Email(_) => false,
+            TargetV1::Webhook(_) | TargetV1::Chat(_) | TargetV1::Feed(_) | TargetV1::Email(_) => false,
+            TargetV1::Files(_) | TargetV1::FilesAway(_) => false,
             TargetV1::Postgres(_) => true,
         }
     }
@@ -247,7 +236,7 @@ impl TargetV1 {
     pub fn url(&self) -> Option<&str> {
         match self {
             TargetV1::Webhook(target) => Some(&target.url),
-            TargetV1::Postgres(_) | TargetV1::Files(_) => None,
+            TargetV1::Postgres(_) | TargetV1::Files(_) | TargetV1::FilesAway(_) => None,
             TargetV1::Chat(_) | TargetV1::Feed(_) | TargetV1::Email(_) => None,
         }
     }
@@ -258,6 +247,11 @@ impl TargetV1 {
             TargetV1::Webhook(target) => Some(host_of(&target.url)),
             TargetV1::Postgres(target) => Some(&target.host),
             TargetV1::Files(_) => None,
+            TargetV1::FilesAway(target) => match &target.place {
+                // Amazon's own has none that anybody chose.
+                PlaceV1::S3(place) => place.endpoint.as_deref().map(host_of),
+                PlaceV1::Sftp(place) => Some(&place.host),
+            },
             TargetV1::Chat(target) => Some(&target.host),
             TargetV1::Feed(_) | TargetV1::Email(_) => None,
         }

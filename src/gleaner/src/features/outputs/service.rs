@@ -1,7 +1,7 @@
 //! The parts of the slice that hang in the box's services.
 
 use super::filter::Selector;
-use super::places::LetterPlaces;
+use super::letter_places::LetterPlaces;
 use super::room::Room;
 use super::rows::OutputV2;
 use super::turns::Turns;

@@ -80,7 +80,7 @@ pub(super) struct NewOutput {
     /// Of the kind `postgres`: the server and the table.
     #[serde(default)]
     postgres: Option<PostgresTerms>,
-    /// Of the kind `files`: which, and in which folder.
+    /// Of the kind `files`: which, and where.
     #[serde(default)]
     files: Option<FilesTerms>,
     /// Of the kind `email`: to whom letters go, and when.
@@ -395,6 +395,7 @@ impl OutputView {
             TargetV1::Postgres(target) => postgres = Some(PostgresView::from(target)),
             TargetV1::Files(target) => files = Some(FilesView::from(target)),
             TargetV1::Email(_) => {}
+            TargetV1::FilesAway(target) => files = Some(FilesView::away(target)),
         }
         let keys = keys.into_iter().filter(|key| key.until.is_none_or(|end| end > now.moment));
         let key = |info: super::rows::KeyInfoV1| {

@@ -2,12 +2,13 @@
 //!
 //! [`gather()`]: what an output lets through becomes rows of a batch, in the operation that moves the output's place, and a batch
 //! that is whole becomes a delivery in the ledger; [`read`]: the rows of a batch as the SQL console has them; [`send()`]: a try of
-//! a delivery; [`rows`]: what is stored.
+//! a delivery, [`mod@files`] where it becomes files; [`rows`]: what is stored.
 //!
 //! **Once.** An event is in one batch: its place in the log is moved over by the operation that puts it there. A batch has a
 //! name made of its places, and its target takes the same batch twice without having anything twice. So whatever is killed
 //! whenever, each result is there once.
 
+mod files;
 mod gather;
 mod read;
 mod rows;

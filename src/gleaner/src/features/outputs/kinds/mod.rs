@@ -99,7 +99,7 @@ pub(super) fn made(kind: OutputKind, id: OutputId, terms: Terms, within: &Within
     match kind {
         OutputKind::Webhook => webhook::made(id, terms, within),
         OutputKind::Postgres => postgres::made(id, terms.postgres, within),
-        OutputKind::Files => files::made(id, terms.files),
+        OutputKind::Files => files::made(id, terms.files, within),
         OutputKind::Chat => chat::made(id, terms, within),
         OutputKind::Feed => feed::made(within),
         OutputKind::Email => email::made(terms.email, within),
@@ -117,6 +117,7 @@ pub(super) fn changed(
         TargetV1::Webhook(target) => webhook::changed(row.id, target, terms, within),
         TargetV1::Postgres(target) => Ok((postgres::changed(row, target, terms.postgres, within)?, None)),
         TargetV1::Files(target) => Ok((files::changed(target, terms.files)?, None)),
+        TargetV1::FilesAway(target) => Ok((files::changed_away(row.id, target, terms.files, within)?, None)),
         TargetV1::Chat(target) => chat::changed(row.id, target, terms, within),
         TargetV1::Feed(target) => feed::changed(target, terms, within),
         TargetV1::Email(target) => Ok((email::changed(target, terms.email, within)?, None)),
@@ -134,7 +135,8 @@ pub(super) struct Outgoing<'o> {
 /// How long an output rests between two turns, each of one delivery then.
 pub(super) fn pause(target: &TargetV1) -> Option<Duration> {
     match target {
-        TargetV1::Webhook(_) | TargetV1::Feed(_) | TargetV1::Postgres(_) | TargetV1::Files(_) => None,
+        TargetV1::Webhook(_) | TargetV1::Feed(_) => None,
+        TargetV1::Postgres(_) | TargetV1::Files(_) | TargetV1::FilesAway(_) => None,
         // A letter has many recipients.
         TargetV1::Email(_) => Some(Duration::ZERO),
         TargetV1::Chat(target) => Some(chat::pause(target)),
@@ -151,7 +153,7 @@ pub(super) async fn send(
     match &row.target {
         TargetV1::Webhook(target) => webhook::send(deliverer, (org, row.id, target), outgoing, now).await,
         // Its deliveries are batches, see `batches`.
-        TargetV1::Postgres(_) | TargetV1::Files(_) => Ok(Vec::new()),
+        TargetV1::Postgres(_) | TargetV1::Files(_) | TargetV1::FilesAway(_) => Ok(Vec::new()),
         // Its deliveries are letters, see `letters`.
         TargetV1::Email(_) => Ok(Vec::new()),
         TargetV1::Chat(target) => chat::send(deliverer, (org, row.id, target), outgoing).await,

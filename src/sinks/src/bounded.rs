@@ -6,10 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that a server may say in a session.
-pub(super) const READ_BYTES_MAX: usize = 16 << 20;
-
-pub(super) struct Bounded<S> {
+/// A stream of which no more than so many bytes are read.
+pub(crate) struct Bounded<S> {
     stream: S,
     left: usize,
 }
