@@ -265,7 +265,8 @@ class AttributeRepair(TypedDict):
     name: str
     result: RepairResult
     #: Why it was refused: `not_found`, `too_few_pages`, `too_little_evidence`, `ambiguous`, `no_agreement`,
-    #: `implausible`, `unsupported`, `not_better`, `too_often`, `no_attribute`, `interrupted`; null otherwise.
+    #: `implausible`, `unsupported`, `not_better`, `budget`, `too_often`, `no_attribute`, `interrupted`; null
+    #: otherwise.
     reason: str | None
 
 
@@ -1807,6 +1808,8 @@ class LessonView(TypedDict):
     leftOut: list[str]
     #: What the attributes give on other stored pages of the domain, the newest first.
     preview: list[LessonPreview]
+    #: Limits that were reached, so that there may be more to learn.
+    notes: list[str]
     #: Whether they are among the organization's own now.
     isSaved: bool
 
