@@ -24,6 +24,7 @@ pub mod events;
 pub mod extraction;
 pub mod inputs;
 pub mod jobs;
+pub mod llm;
 pub mod mail;
 pub mod mcp;
 pub mod monitors;
@@ -259,6 +260,7 @@ pub static ALL: &[&Feature] = &[
     &benchmarks::FEATURE,
     &extraction::FEATURE,
     &storage::FEATURE,
+    &llm::FEATURE,
     &discovery::FEATURE,
     &drift::FEATURE,
     &billing::FEATURE,
