@@ -1,5 +1,6 @@
 //! Conversations: listAgents, createAgent, getAgent, deleteAgent, listMessages, sendMessage, getAgentCards.
 
+mod llm;
 mod model;
 
 use crate::harness::{Appliance, Request, eventually, expect, get, join, post, refused, text};
