@@ -42,7 +42,7 @@ pub mod workflows;
 
 use crate::config::{Config, SectionSpec};
 pub use crate::console::{
-    NAMED_BY_METADATA, SharedView, View, ViewRows, column, console_table, seen_by_agents, table_name,
+    BOUND_TO_AGENT, SharedView, View, ViewRows, column, console_table, seen_by_agents, table_name,
 };
 use base::Result;
 use base::clock::Timestamp;
