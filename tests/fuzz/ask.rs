@@ -20,19 +20,141 @@ const NOW: i64 = 1_795_176_000_000;
 const SAID_BYTES_MAX: usize = 20_000;
 
 const WORDS: &[&str] = &[
-    "how many", "how", "many", "number of", "count", "average", "avg", "median", "total", "sum", "highest", "lowest", "p95",
-    "distinct", "different", "by", "per", "for each", "top", "most", "fewest", "common", "cheapest", "most expensive", "longest",
-    "newest", "oldest", "last", "first", "above", "below", "over", "under", "between", "and", "or", "not", "without", "never",
-    "with", "has", "contains", "starts with", "vs", "compared to", "sorted by", "desc", "which", "what", "when", "only", "instead",
-    "also", "week", "day", "weekly", "daily", "month", "hour", "yesterday", "today", "last 7 days", "last week", "this month",
-    "since monday", "in october", "in 2026", "from 2026-10-01 to 2026-10-15", "7 days ago", "before", "after", "until", "5", "ten",
-    "twenty five", "1e9", "0.5", "99999999999999999999", "3 million", "half", "ms", "seconds", "euros", "$", "%", "€20", ">=", "<", "=",
-    "\"", "'", "“x”", "«", "jobs", "products", "urls", "domain", "brand", "price", "status", "failed", "Acme", "shop.example",
-    "http://shop.example/a", "ago", "ies", "ß", "İ", "ŉ", "é\u{301}", "\u{202e}", "\u{0}", "🍵", "a", "ss", "y", "jbos", "prcie",
+    "how many",
+    "how",
+    "many",
+    "number of",
+    "count",
+    "average",
+    "avg",
+    "median",
+    "total",
+    "sum",
+    "highest",
+    "lowest",
+    "p95",
+    "distinct",
+    "different",
+    "by",
+    "per",
+    "for each",
+    "top",
+    "most",
+    "fewest",
+    "common",
+    "cheapest",
+    "most expensive",
+    "longest",
+    "newest",
+    "oldest",
+    "last",
+    "first",
+    "above",
+    "below",
+    "over",
+    "under",
+    "between",
+    "and",
+    "or",
+    "not",
+    "without",
+    "never",
+    "with",
+    "has",
+    "contains",
+    "starts with",
+    "vs",
+    "compared to",
+    "sorted by",
+    "desc",
+    "which",
+    "what",
+    "when",
+    "only",
+    "instead",
+    "also",
+    "week",
+    "day",
+    "weekly",
+    "daily",
+    "month",
+    "hour",
+    "yesterday",
+    "today",
+    "last 7 days",
+    "last week",
+    "this month",
+    "since monday",
+    "in october",
+    "in 2026",
+    "from 2026-10-01 to 2026-10-15",
+    "7 days ago",
+    "before",
+    "after",
+    "until",
+    "5",
+    "ten",
+    "twenty five",
+    "1e9",
+    "0.5",
+    "99999999999999999999",
+    "3 million",
+    "half",
+    "ms",
+    "seconds",
+    "euros",
+    "$",
+    "%",
+    "€20",
+    ">=",
+    "<",
+    "=",
+    "\"",
+    "'",
+    "“x”",
+    "«",
+    "jobs",
+    "products",
+    "urls",
+    "domain",
+    "brand",
+    "price",
+    "status",
+    "failed",
+    "Acme",
+    "shop.example",
+    "http://shop.example/a",
+    "ago",
+    "ies",
+    "ß",
+    "İ",
+    "ŉ",
+    "é\u{301}",
+    "\u{202e}",
+    "\u{0}",
+    "🍵",
+    "a",
+    "ss",
+    "y",
+    "jbos",
+    "prcie",
 ];
 
 const NAMES: &[&str] = &[
-    "jobs", "products", "latest_products", "urls", "url_tags", "readings", "x", "_", "latest_", "a_b_c", "deliveries", "ß", "by", "count",
+    "jobs",
+    "products",
+    "latest_products",
+    "urls",
+    "url_tags",
+    "readings",
+    "x",
+    "_",
+    "latest_",
+    "a_b_c",
+    "deliveries",
+    "ß",
+    "by",
+    "count",
 ];
 
 const COLUMNS: &[(&str, Kind)] = &[
@@ -58,8 +180,14 @@ const COLUMNS: &[(&str, Kind)] = &[
 ];
 
 const ABOUTS: &[&str] = &[
-    "", "queued, running, succeeded, failed or canceled", "When it was registered", ", , or …", "ended", "The price. = x",
-    "a or b", "ß, é or ŉ",
+    "",
+    "queued, running, succeeded, failed or canceled",
+    "When it was registered",
+    ", , or …",
+    "ended",
+    "The price. = x",
+    "a or b",
+    "ß, é or ŉ",
 ];
 
 fn tables(seed: u64) -> Vec<Table> {
@@ -70,7 +198,8 @@ fn tables(seed: u64) -> Vec<Table> {
             let columns = random.below(COLUMNS.len() + 1);
             let column = |random: &mut Random| {
                 let (name, kind) = COLUMNS[random.below(COLUMNS.len())];
-                let samples = (0..random.below(4)).map(|_| WORDS[random.below(WORDS.len())].to_owned()).collect();
+                let samples =
+                    (0..random.below(4)).map(|_| WORDS[random.below(WORDS.len())].to_owned()).collect();
                 Column {
                     name: name.to_owned(),
                     kind,
@@ -95,7 +224,9 @@ fn hold(plan: &Plan, tables: &[Table]) -> Result<(), String> {
     let of_measures = plan.measures.iter().filter_map(|measure| measure.column.as_ref());
     let of_groups = plan.groups.iter().map(|group| &group.column);
     let of_conditions = plan.conditions.iter().map(|condition| &condition.column);
-    if let Some(odd) = of_measures.chain(of_groups).chain(of_conditions).chain(&plan.time).find(|name| !has(name)) {
+    if let Some(odd) =
+        of_measures.chain(of_groups).chain(of_conditions).chain(&plan.time).find(|name| !has(name))
+    {
         return Err(format!("a column that is not there: {odd} in {plan:?}"));
     }
     if plan.measures.is_empty() && plan.groups.is_empty() {
@@ -124,7 +255,8 @@ impl Target for AskTarget {
             let table = own.get(random.below(own.len().max(1)));
             match random.below(4) {
                 0 => {
-                    let column = table.and_then(|table| table.columns.get(random.below(table.columns.len().max(1))));
+                    let column =
+                        table.and_then(|table| table.columns.get(random.below(table.columns.len().max(1))));
                     text.push_str(&column.map_or("x".to_owned(), |column| column.name.replace('_', " ")));
                 }
                 1 if random.below(4) == 0 => text.push_str(table.map_or("y", |table| &table.name)),

@@ -90,7 +90,9 @@ fn main() -> ExitCode {
             "induce" => run(&induce::InduceTarget, &options),
             "ask" => run(&ask::AskTarget, &options),
             other => {
-                eprintln!("--target is parser, compiler, jsonpath, numbers, feeds, induce or ask, not `{other}`");
+                eprintln!(
+                    "--target is parser, compiler, jsonpath, numbers, feeds, induce or ask, not `{other}`"
+                );
                 2
             }
         });

@@ -165,12 +165,7 @@ fn bucketed(
 }
 
 /// The order: by a column, by how many there are, or by time.
-fn ranked(
-    plan: &mut Plan,
-    said: &mut Fragment,
-    time: Option<usize>,
-    table: &Table,
-) -> Result<(), String> {
+fn ranked(plan: &mut Plan, said: &mut Fragment, time: Option<usize>, table: &Table) -> Result<(), String> {
     if let Some(newest) = said.newest {
         let time = time.ok_or("There are no times in that table.")?;
         said.ranking.get_or_insert(Ranking { column: time, descending: newest });

@@ -161,6 +161,10 @@ fn nearest(word: &Word, known: &HashSet<String>) -> Option<String> {
     }
     let mut measured: Vec<(usize, u8, bool, String)> = Vec::new();
     for candidate in known {
+        // An ending of three letters is the most that a plural adds.
+        if candidate.chars().count().abs_diff(length) > allowed + 3 {
+            continue;
+        }
         let plural = word.lower.ends_with('s').then(|| plural(candidate));
         for form in [Some(candidate.clone()), plural].into_iter().flatten() {
             let other = form.chars().count();
@@ -259,7 +263,9 @@ mod tests {
     #[test]
     fn letters_in_each_others_place_and_short_words_are_mended_where_one_word_is_near() {
         let known: HashSet<String> =
-            ["job", "day", "total", "tool", "week", "page", "count", "delivery", "out"].map(String::from).into();
+            ["job", "day", "total", "tool", "week", "page", "count", "delivery", "out"]
+                .map(String::from)
+                .into();
         let mut words = split("jbos dya totl wek pge cout delivries lot Dya xqz");
         let mended = mend(&mut words, &known);
         let lower: Vec<_> = words.iter().map(|word| word.lower.as_str()).collect();

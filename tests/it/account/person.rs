@@ -77,8 +77,12 @@ async fn sessions_end_at_once_and_no_trace_of_the_person_is_left() {
     assert!(!texts.iter().any(|text| text.contains(NAME) || text.contains("in jobs")), "{texts:?}");
     assert!(texts.contains(&"how many urls are registered"), "{texts:?}");
     let cards = expect(get(&owner.api, &format!("{agent}/cards")).await, 200);
-    let offers: Vec<&Value> =
-        cards["cards"].as_array().unwrap().iter().filter(|one| one["card"]["type"] == "save_query_offer").collect();
+    let offers: Vec<&Value> = cards["cards"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["card"]["type"] == "save_query_offer")
+        .collect();
     let names: Vec<&str> = offers.iter().map(|one| text(&one["card"]["payload"], "proposedName")).collect();
     assert_eq!(names, ["Query of an agent", "Number of urls"]);
     for browser in [&owner.browser, &elsewhere.browser] {

@@ -290,8 +290,12 @@ async fn a_workflow_binds_its_jobs_to_an_agent() {
     eventually("the agent sees the jobs of its workflow", Duration::from_secs(60), || async {
         let turn = say(api, &one, "SELECT url, (SELECT count(*) FROM readings) AS read FROM jobs").await;
         let cards = history(api, &one).await;
-        let rows = &cards["cards"].as_array().unwrap().iter().rev().find(|entry| entry["card"]["type"] == "table")?
-            ["card"]["payload"]["rows"];
+        let rows = &cards["cards"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .find(|entry| entry["card"]["type"] == "table")?["card"]["payload"]["rows"];
         assert!(!turn.to_string().contains("/free") && !turn.to_string().contains("/theirs"), "{turn}");
         (*rows == json!([[web.url("/mine"), 1]])).then_some(())
     })

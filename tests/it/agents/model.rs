@@ -148,7 +148,8 @@ impl Served {
 
     async fn history(&mut self) -> Value {
         let path = format!("{AGENTS}/{{id}}/cards");
-        let history = expect(self.reference.call(&self.api, Method::GET, &path, &self.agent, None).await, 200);
+        let history =
+            expect(self.reference.call(&self.api, Method::GET, &path, &self.agent, None).await, 200);
         is_of_the_contract(&history);
         history
     }
@@ -247,6 +248,25 @@ fn clicking(offer: &Offer, action: &str) -> Value {
     json!({ "cardId": offer.id, "actionId": action, "value": action })
 }
 
+/// Clicks Save and kills the process amid that: it has happened whole or not at all, and if it was answered it has.
+async fn click_and_kill(at: Served, model: &mut Model, chosen: usize, after: Duration) -> Served {
+    let was_open = model.offers[chosen].resolved.is_none();
+    let (mut at, answered) = at.killed_amid(clicking(&model.offers[chosen], "save"), after).await;
+    let (told, saved) = (at.history().await, at.saved().await);
+    let mut done = model.clone();
+    if was_open {
+        done.clicked(chosen, "save", &told);
+    }
+    done.learn(&told);
+    model.learn(&told);
+    let (with, without) = (done.differs(&told, &saved), model.differs(&told, &saved));
+    match with {
+        None => *model = done,
+        Some(with) => assert!(without.is_none() && !(answered && was_open), "{with}; {without:?}"),
+    }
+    at
+}
+
 /// One step; the model says what must be after it.
 async fn step(mut at: Served, model: &mut Model, random: &mut Random) -> Served {
     let offers = model.offers.len();
@@ -255,7 +275,8 @@ async fn step(mut at: Served, model: &mut Model, random: &mut Random) -> Served 
             expect(at.send(&json!({ "text": "SELECT 1 AS one" })).await, 201);
         }
         0 | 1 => {
-            let said = ["SELECT 0 AS one", "SELECT 1 AS one", "how many jobs", "jobs by status", "what is it"];
+            let said =
+                ["SELECT 0 AS one", "SELECT 1 AS one", "how many jobs", "jobs by status", "what is it"];
             expect(at.send(&json!({ "text": said[random.below(said.len())] })).await, 201);
         }
         2..=5 => {
@@ -297,24 +318,9 @@ async fn step(mut at: Served, model: &mut Model, random: &mut Random) -> Served 
         12 => at = at.again(false),
         13 => at = at.again(true),
         _ => {
-            // Killed amid a click: it has happened whole or not at all, and if it was answered it has.
             let chosen = random.below(offers);
-            let was_open = model.offers[chosen].resolved.is_none();
             let after = Duration::from_micros(random.below(12_000) as u64);
-            let answered;
-            (at, answered) = at.killed_amid(clicking(&model.offers[chosen], "save"), after).await;
-            let (told, saved) = (at.history().await, at.saved().await);
-            let mut done = model.clone();
-            if was_open {
-                done.clicked(chosen, "save", &told);
-            }
-            done.learn(&told);
-            model.learn(&told);
-            let (with, without) = (done.differs(&told, &saved), model.differs(&told, &saved));
-            match with {
-                None => *model = done,
-                Some(with) => assert!(without.is_none() && !(answered && was_open), "{with}; {without:?}"),
-            }
+            at = click_and_kill(at, model, chosen, after).await;
         }
     }
     at

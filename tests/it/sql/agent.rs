@@ -130,8 +130,14 @@ async fn an_agent_sees_what_belongs_to_it() {
         ("SELECT result_id FROM readings ORDER BY 1", &["result0", "result3", "result4"]),
         ("SELECT value_text FROM reading_values ORDER BY 1", &["value0", "value3", "value4"]),
         ("SELECT name FROM products ORDER BY 1", &["product0", "product3", "product4"]),
-        ("SELECT name FROM public.products WHERE true OR name > '' ORDER BY 1", &["product0", "product3", "product4"]),
-        ("SELECT DISTINCT p.name FROM jobs j FULL JOIN products p ON true ORDER BY 1", &["product0", "product3", "product4"]),
+        (
+            "SELECT name FROM public.products WHERE true OR name > '' ORDER BY 1",
+            &["product0", "product3", "product4"],
+        ),
+        (
+            "SELECT DISTINCT p.name FROM jobs j FULL JOIN products p ON true ORDER BY 1",
+            &["product0", "product3", "product4"],
+        ),
         ("WITH urls AS (SELECT id FROM jobs) SELECT id FROM urls ORDER BY 1", &["job0", "job4"]),
         ("SELECT (SELECT max(id) FROM jobs)", &["job4"]),
     ] {

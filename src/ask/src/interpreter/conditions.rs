@@ -206,7 +206,10 @@ impl Interpreter<'_> {
         );
         let ranks = self.out.top || self.out.ranking.is_some() || self.out.most.is_some();
         let is_alone = next.is_none() && (ranks || self.out.follows || self.out.newest.is_some());
-        if is_limit && !self.out.limit_said && (leads || is_alone || self.out.top || matches!(next, Some(Item::Value(..)))) {
+        if is_limit
+            && !self.out.limit_said
+            && (leads || is_alone || self.out.top || matches!(next, Some(Item::Value(..))))
+        {
             self.out.limit = Some(number as u64);
             self.out.limit_said = true;
             self.out.top = self.out.top || matches!(next, Some(Item::Column(..)));

@@ -178,8 +178,7 @@ impl<'a> Interpreter<'a> {
     /// Whether a column was named, and nothing was said of it.
     fn is_bare(&self, column: usize) -> bool {
         let name = &self.table.columns[column].name;
-        self.out.mentioned.contains(&column)
-            && !self.out.conditions.iter().any(|known| known.column == *name)
+        self.out.mentioned.contains(&column) && !self.out.conditions.iter().any(|known| known.column == *name)
     }
 
     /// "Registered" says which of the times is meant. Two of them are one too many.

@@ -91,7 +91,9 @@ impl<'a> Assistant<'a> {
             Some(Ok(Proposed::Query(plan))) => {
                 return self.planned(*plan, "A language model has read it so: ").await;
             }
-            Some(Ok(Proposed::Nothing(said))) => Some(format!("The language model knows no query for it: “{said}”")),
+            Some(Ok(Proposed::Nothing(said))) => {
+                Some(format!("The language model knows no query for it: “{said}”"))
+            }
             Some(Err(unanswered)) => Some(unanswered.sentence().to_owned()),
             None => None,
         };

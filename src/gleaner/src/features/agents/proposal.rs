@@ -237,7 +237,8 @@ fn read(said: &str, subject: &Subject<'_>) -> Result<Proposed, String> {
 /// A text of the model as it is shown: one line, without addresses, and without signs that a reader's program could take for more.
 fn note(text: &str) -> String {
     let is_plain = |c: &char| {
-        !c.is_control() && !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        !c.is_control()
+            && !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
     let plain = |word: &str| -> String {
         match word.contains("://") || word.to_lowercase().starts_with("www.") {
@@ -331,9 +332,8 @@ fn same<T: DeserializeOwned>(word: &impl serde::Serialize) -> Result<T, String> 
 
 /// The filters: two that bound one time become the window, which a follow-up can change.
 fn conditions(plan: &mut Plan, filters: Vec<Filter>, table: &Table) -> Result<(), String> {
-    let millis = |filter: &Filter| {
-        filter.value.as_ref()?.as_str()?.parse::<Timestamp>().ok().map(|at| at.millis())
-    };
+    let millis =
+        |filter: &Filter| filter.value.as_ref()?.as_str()?.parse::<Timestamp>().ok().map(|at| at.millis());
     for filter in filters {
         let is_time = |column: &ask::Column| column.name == filter.column && column.kind == Kind::Time;
         let bound = match filter.op {
@@ -421,7 +421,8 @@ mod tests {
         let query = json!({ "table": "products", "measures": [{ "fn": "count" }], "filters": [
             { "column": "scraped_at", "op": "gte", "value": "2026-11-01T00:00:00Z" },
             { "column": "scraped_at", "op": "lt", "value": "2026-11-08T00:00:00Z" }] });
-        let expected = "The number of rows in products, with scraped_at from 2026-11-01 to before 2026-11-08.";
+        let expected =
+            "The number of rows in products, with scraped_at from 2026-11-01 to before 2026-11-08.";
         assert_eq!(came(query).unwrap(), expected);
     }
 
@@ -431,12 +432,18 @@ mod tests {
         for (query, part) in [
             (json!({ "table": "credit_transactions", "measures": count }), "credit_transactions"),
             (json!({ "table": "products", "measures": [{ "fn": "avg", "column": "salary" }] }), "salary"),
-            (json!({ "table": "products", "measures": [{ "fn": "steal", "column": "price" }] }), "not of the schema"),
+            (
+                json!({ "table": "products", "measures": [{ "fn": "steal", "column": "price" }] }),
+                "not of the schema",
+            ),
             (json!({ "sql": "SELECT * FROM jobs" }), "not of the schema"),
             (json!("SELECT 1"), "not of the schema"),
-            (json!({ "table": "products", "measures": [{ "fn": "count" }; 9] }), "at most 8"),
-            (json!({ "table": "products", "measures": count, "filters": [{ "column": "brand", "op": "eq",
-                "value": "x".repeat(201) }] }), "200 bytes"),
+            (json!({ "table": "products", "measures": vec![json!({ "fn": "count" }); 9] }), "at most 8"),
+            (
+                json!({ "table": "products", "measures": count, "filters": [{ "column": "brand", "op": "eq",
+                "value": "x".repeat(201) }] }),
+                "200 bytes",
+            ),
         ] {
             let wrong = came(query.clone()).unwrap_err();
             assert!(wrong.contains(part), "{query}: {wrong}");
@@ -451,7 +458,10 @@ mod tests {
         let odd = "Click [here](http://evil.example/?q=1) <b>now</b> `x`\n\u{202e}www.evil.example {\"type\":\"save_query_offer\"}";
         let shown = note(odd);
         assert!(shown.starts_with("Click … ") && shown.ends_with("type:save_query_offer"), "{shown}");
-        assert!(!shown.contains("evil") && !shown.contains(['<', '`', '[', '{', '\n', '\u{202e}']), "{shown}");
+        assert!(
+            !shown.contains("evil") && !shown.contains(['<', '`', '[', '{', '\n', '\u{202e}']),
+            "{shown}"
+        );
         assert!(note(&"word ".repeat(100_000)).chars().count() <= NOTE_CHARS_MAX);
     }
 
@@ -472,7 +482,8 @@ mod tests {
             .iter()
             .map(|name| name.as_str().unwrap().to_owned())
             .collect();
-        let mut grammar: Vec<String> = Function::ALL.iter().map(|function| function.name().to_owned()).collect();
+        let mut grammar: Vec<String> =
+            Function::ALL.iter().map(|function| function.name().to_owned()).collect();
         console.sort();
         grammar.sort();
         assert_eq!(grammar, console);

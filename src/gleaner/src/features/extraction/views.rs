@@ -8,8 +8,8 @@ use super::columns::{COMMON, all_typed_tables, table_of, typed_tables};
 use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV4, TypedColumnV2};
 use super::text_rows::{TEXTS, text_of};
 use crate::console::{
-    Column, ConsoleTable, BOUND_TO_AGENT, View, ViewRows, column, console_table, optional_int,
-    optional_text, seen_by_agents, table_name, text, time,
+    BOUND_TO_AGENT, Column, ConsoleTable, View, ViewRows, column, console_table, optional_int, optional_text,
+    seen_by_agents, table_name, text, time,
 };
 use crate::features::urls::has_page_type;
 use base::ids::JobId;

@@ -3,7 +3,7 @@
 use super::rows::{AttemptV1, JOBS, JobV2};
 use super::view::has_result;
 use crate::console::{
-    Column, ConsoleTable, BOUND_TO_AGENT, View, ViewRows, int, optional_int, optional_text, optional_time,
+    BOUND_TO_AGENT, Column, ConsoleTable, View, ViewRows, int, optional_int, optional_text, optional_time,
     text, time,
 };
 use crate::features::extraction::RESULTS;

@@ -164,8 +164,10 @@ mod tests {
     fn answers_of_every_server_are_taken_for_what_they_are() {
         let format = |text: &str| Some(Said { text: text.to_owned(), way: Some(Way::Format) });
         let tool = |text: &str| Some(Said { text: text.to_owned(), way: Some(Way::Tool) });
-        let call = |arguments: Value| json!({ "content": null, "tool_calls": [{ "id": "1", "type": "function",
-            "function": { "name": "x", "arguments": arguments } }] });
+        let call = |arguments: Value| {
+            json!({ "content": null, "tool_calls": [{ "id": "1", "type": "function",
+            "function": { "name": "x", "arguments": arguments } }] })
+        };
         assert_eq!(of(json!({ "role": "assistant", "content": "{\"a\":1}" })), format("{\"a\":1}"));
         assert_eq!(of(json!({ "content": [{ "type": "text", "text": "{}" }] })), format("{}"));
         assert_eq!(of(json!({ "content": "```json\n{}\n```", "tool_calls": null })), format("{}"));

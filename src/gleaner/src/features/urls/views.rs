@@ -2,7 +2,7 @@
 
 use super::rows::{URLS, UrlV1};
 use crate::console::{
-    Column, ConsoleTable, BOUND_TO_AGENT, View, ViewRows, optional_text, optional_time, text, time,
+    BOUND_TO_AGENT, Column, ConsoleTable, View, ViewRows, optional_text, optional_time, text, time,
 };
 use base::Result;
 use base::ids::UrlId;

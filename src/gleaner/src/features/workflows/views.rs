@@ -27,8 +27,12 @@ static WORKFLOW_TABLE: LazyLock<ConsoleTable<Shown>> = LazyLock::new(|| {
             Column::required("version", Kind::Int64, "The number of the newest version", |row| {
                 Cell::Int(row.workflow.version.into())
             }),
-            Column::required("version_id", Kind::Text, "That version's own id", |row| text(row.workflow.version_id)),
-            Column::required("name", Kind::Text, "What people call it", |row| Cell::from(row.workflow.name.as_str())),
+            Column::required("version_id", Kind::Text, "That version's own id", |row| {
+                text(row.workflow.version_id)
+            }),
+            Column::required("name", Kind::Text, "What people call it", |row| {
+                Cell::from(row.workflow.name.as_str())
+            }),
             Column::required("status", Kind::Text, "draft, published or archived", |row| {
                 Cell::from(row.workflow.status.name())
             }),
@@ -41,7 +45,9 @@ static WORKFLOW_TABLE: LazyLock<ConsoleTable<Shown>> = LazyLock::new(|| {
             Column::nullable("mode", Kind::Text, "auto or suggest, of a smart workflow", |row| {
                 optional_text(row.workflow.smart.map(|smart| smart.mode.name()))
             }),
-            Column::required("created_at", Kind::Timestamp, "When it was made", |row| time(row.workflow.created_at)),
+            Column::required("created_at", Kind::Timestamp, "When it was made", |row| {
+                time(row.workflow.created_at)
+            }),
             Column::required("updated_at", Kind::Timestamp, "When it last changed", |row| {
                 time(row.workflow.updated_at)
             }),

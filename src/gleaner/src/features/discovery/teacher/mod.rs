@@ -87,7 +87,8 @@ impl Teacher<'_> {
             Ok(turn) => turn.ask(&question).await,
             Err(silence) => Err(silence),
         };
-        said.inspect_err(|silence| tracing::info!(?silence, "a lesson goes on without the language model")).ok()
+        said.inspect_err(|silence| tracing::info!(?silence, "a lesson goes on without the language model"))
+            .ok()
     }
 }
 
