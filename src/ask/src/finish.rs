@@ -42,6 +42,11 @@ pub(crate) fn finish(mut said: Fragment, table: &Table, has_newest: bool) -> Res
         plan.measures = vec![Measure { function, column: Some(table.columns[time].name.clone()) }];
         said.newest = None;
     }
+    if !said.windows.is_empty() {
+        // "Scraped since yesterday" says which time is meant, and asks for none.
+        let meant = said.time;
+        said.mentioned.retain(|at| Some(*at) != meant);
+    }
     grouped(&mut plan, &mut said, table);
     bucketed(&mut plan, &said, compared, time, table)?;
     ranked(&mut plan, &mut said, time, table)?;

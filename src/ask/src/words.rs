@@ -257,7 +257,7 @@ mod tests {
         let mut words = split("avrage pirce by domian of wether job");
         mend(&mut words, &known);
         let lower: Vec<_> = words.iter().map(|word| word.lower.as_str()).collect();
-        assert_eq!(lower, ["average", "price", "by", "domain", "of", "wether", "job"]);
+        assert_eq!(lower, ["average", "price", "by", "domain", "of", "wether", "jobs"]);
     }
 
     #[test]
