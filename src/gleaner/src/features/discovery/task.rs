@@ -164,8 +164,9 @@ async fn discover(
     }
     // Others go on while a model thinks.
     drop(at_work);
+    let teacher = Teacher { model: &model, org: own.id() };
     let asked = tokio::select! {
-        asked = ask(&Teacher { model: &model, org: own.id() }, class, &place) => asked?,
+        asked = ask(&teacher, class, &place) => asked?,
         () = context.stopped() => return Err(Error::unavailable("the box stops; it is begun again")),
     };
     let (class, proposed, notes) = asked;
