@@ -259,7 +259,7 @@ impl Target for AskTarget {
                         table.and_then(|table| table.columns.get(random.below(table.columns.len().max(1))));
                     text.push_str(&column.map_or("x".to_owned(), |column| column.name.replace('_', " ")));
                 }
-                1 if random.below(4) == 0 => text.push_str(table.map_or("y", |table| &table.name)),
+                1 if random.below(4) == 0 => text.push_str(table.map_or("y", |table| table.name.as_str())),
                 _ => text.push_str(WORDS[random.below(WORDS.len())]),
             }
             if random.below(12) != 0 {

@@ -124,7 +124,7 @@ async fn answered(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let key = request.headers().get("authorization").and_then(|key| key.to_str().ok());
-    let is_known = key == Some(&format!("Bearer {KEY}"));
+    let is_known = key == Some(format!("Bearer {KEY}").as_str());
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
