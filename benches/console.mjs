@@ -1,46 +1,128 @@
-// What the console takes of a browser: node benches/console.mjs URL EMAIL PASSWORD, with playwright-core where NODE_PATH says.
-// First paint with the processor slowed down four times, and the long tasks while a million rows are scrolled through.
+// What the console takes of a browser: node benches/console.mjs URL EMAIL PASSWORD [view|rows|live]…, with playwright-core where
+// NODE_PATH says.
+//   view  first paint with the processor slowed down four times, and what of it is the page's own work
+//   rows  long tasks while a million rows are scrolled through
+//   live  memory while as many jobs go by as two busy hours have, in fewer minutes: the box needs URLs that it may collect
 import { createRequire } from "node:module";
 
-const [url, email, password] = process.argv.slice(2);
+const [url, email, password, ...named] = process.argv.slice(2);
+const parts = named.length > 0 ? named : ["view", "rows", "live"];
 const { chromium } = createRequire(`${process.env.NODE_PATH}/`)("playwright-core");
-const browser = await chromium.launch({ executablePath: process.env.GLEANER_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
-const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+const browser = await chromium.launch({ executablePath: process.env.GLEANER_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--js-flags=--expose-gc"] });
+const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+const page = await context.newPage();
 await page.goto(`${url}/console`);
 await page.getByLabel("Email address").fill(email);
 await page.getByLabel("Password").fill(password);
 await page.getByRole("button", { name: "Sign in" }).click();
 await page.getByRole("heading", { name: "Overview" }).waitFor();
+const session = await context.newCDPSession(page);
 
-const session = await page.context().newCDPSession(page);
-await session.send("Emulation.setCPUThrottlingRate", { rate: 4 });
-const paints = [];
-for (let n = 0; n < 5; n++) {
-  await page.goto("about:blank");
-  await page.goto(`${url}/console#/overview`);
-  await page.getByRole("heading", { level: 1 }).waitFor();
-  paints.push(await page.evaluate(() => Math.round(performance.getEntriesByName("first-contentful-paint")[0].startTime)));
-}
-console.log(`first paint, slowed down four times: ${paints.join(", ")} ms`);
-await session.send("Emulation.setCPUThrottlingRate", { rate: 1 });
+const VIEWS = 9;
+const SLOWED = 4;
+const middle = (numbers) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
 
-await page.evaluate(() => void (location.hash = "#/sql"));
-await page.getByLabel("SQL statement").click();
-await page.keyboard.press("Control+a");
-await page.keyboard.press("Delete");
-await page.keyboard.type("SELECT n, n * 2 AS twice, 'row ' || n AS name FROM generate_series(1, 1000000) AS t(n)");
-await page.keyboard.press("Control+Enter");
-await page.getByText("1,000,000 rows").waitFor({ timeout: 60_000 });
-const long = await page.evaluate(async () => {
-  const found = [];
-  new PerformanceObserver((list) => found.push(...list.getEntries().map((entry) => Math.round(entry.duration)))).observe({ entryTypes: ["longtask"] });
-  const grid = document.querySelector(".grid");
-  for (let step = 0; step < 200; step++) {
-    grid.scrollTop = (grid.scrollHeight * step) / 200;
-    await new Promise((resume) => requestAnimationFrame(resume));
+async function view() {
+  const open = async () => {
+    await page.goto("about:blank");
+    await page.goto(`${url}/console#/overview`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    const at = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+    return Math.round(at);
+  };
+  // A reader who comes again has the files; who comes first gets them, too.
+  const paints = { kept: [], fetched: [] };
+  for (const [name, isDisabled] of [["kept", false], ["fetched", true]]) {
+    await session.send("Network.enable");
+    await session.send("Network.setCacheDisabled", { cacheDisabled: isDisabled });
+    await session.send("Emulation.setCPUThrottlingRate", { rate: SLOWED });
+    for (let n = 0; n < VIEWS; n++) paints[name].push(await open());
   }
-  await new Promise((resume) => setTimeout(resume, 1_500));
-  return found;
-});
-console.log(`tasks of more than 50 ms while a million rows were scrolled through: ${long.length} (${long.join(", ")})`);
+  await session.send("Network.setCacheDisabled", { cacheDisabled: false });
+  await session.send("Emulation.setCPUThrottlingRate", { rate: 1 });
+  console.log(`first view drawn, slowed down ${SLOWED} times: files kept ${paints.kept.join(", ")} ms (middle ${middle(paints.kept)}); fetched ${paints.fetched.join(", ")} ms (middle ${middle(paints.fetched)})`);
+  // Of its own thread's time, which others at work on the machine do not lengthen.
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const own = [];
+  for (let n = 0; n < VIEWS; n++) {
+    await open();
+    const { metrics } = await session.send("Performance.getMetrics");
+    own.push(Math.round(metrics.find((one) => one.name === "TaskDuration").value * 1_000));
+  }
+  await session.send("Performance.disable");
+  console.log(`the page's own work until its heading stands, not slowed down: ${own.join(", ")} ms of its thread (middle ${middle(own)})`);
+}
+
+async function rows() {
+  await page.evaluate(() => void (location.hash = "#/sql"));
+  await page.getByLabel("SQL statement").click();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Delete");
+  await page.keyboard.type("SELECT n, n * 2 AS twice, 'row ' || n AS name FROM generate_series(1, 1000000) AS t(n)");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText("1,000,000 rows").waitFor({ timeout: 60_000 });
+  const long = await page.evaluate(async () => {
+    const found = [];
+    new PerformanceObserver((list) => found.push(...list.getEntries().map((entry) => Math.round(entry.duration)))).observe({ entryTypes: ["longtask"] });
+    const grid = document.querySelector(".grid");
+    for (let step = 0; step < 200; step++) {
+      grid.scrollTop = (grid.scrollHeight * step) / 200;
+      await new Promise((resume) => requestAnimationFrame(resume));
+    }
+    await new Promise((resume) => setTimeout(resume, 1_500));
+    return found;
+  });
+  console.log(`tasks of more than 50 ms while a million rows were scrolled through: ${long.length} (${long.join(", ")})`);
+}
+
+/** Two hours of a hundred jobs a minute. */
+const JOBS = Number(process.env.JOBS ?? 12_000);
+const LOOKS = 12;
+const MINUTES_MAX = 20;
+/** Of the memory after the first looks, when all code has run once. */
+const GROWTH_MAX = 0.1;
+
+async function live() {
+  // The calls of another page, whose memory is not the one that is looked at.
+  const other = await context.newPage();
+  await other.goto(`${url}/console#/keys`);
+  await other.getByRole("heading", { level: 1 }).waitFor();
+  const ask = (method, path, body) => other.evaluate(async ([asked, to, sent]) => {
+    const init = { method: asked, headers: { "x-gleaner-session": "1", "content-type": "application/json" } };
+    const reply = await fetch(`api/v1${to}`, sent ? { ...init, body: JSON.stringify(sent) } : init);
+    if (!reply.ok) throw new Error(`${asked} ${to}: ${reply.status} ${await reply.text()}`);
+    return reply.json();
+  }, [method, path, body]);
+  const { items } = await ask("GET", "/urls?limit=100");
+  if (items.length === 0) throw new Error("there are no URLs to collect");
+  await page.bringToFront();
+  await page.evaluate(() => void (location.hash = "#/jobs"));
+  await page.getByText("live", { exact: true }).waitFor();
+  await session.send("Performance.enable");
+  await session.send("HeapProfiler.enable");
+  const look = async () => {
+    for (let n = 0; n < 2; n++) await session.send("HeapProfiler.collectGarbage");
+    const { metrics } = await session.send("Performance.getMetrics");
+    const of = (name) => metrics.find((one) => one.name === name).value;
+    return { heap: of("JSHeapUsedSize"), nodes: of("Nodes"), listeners: of("JSEventListeners") };
+  };
+  const [begun, looks] = [Date.now(), [await look()]];
+  const ended = async () => (await ask("GET", "/jobs?status=queued&limit=1")).items.length === 0;
+  let done = 0;
+  while (done < JOBS && Date.now() - begun < MINUTES_MAX * 60_000) {
+    const jobs = items.map((one) => ({ urlId: one.id }));
+    await ask("POST", "/jobs/batch", { jobs });
+    done += jobs.length;
+    while (!(await ended())) await new Promise((resume) => setTimeout(resume, 250));
+    if (done >= (JOBS / LOOKS) * looks.length) looks.push(await look());
+  }
+  const megabytes = looks.map((one) => (one.heap / 1e6).toFixed(2));
+  console.log(`${done} jobs (${Math.round((done / 6_000) * 60)} minutes at 100 a minute) in ${((Date.now() - begun) / 60_000).toFixed(1)} minutes under an open list; memory after garbage collection: ${megabytes.join(", ")} MB; nodes ${looks.map((one) => one.nodes).join(", ")}; listeners ${looks.map((one) => one.listeners).join(", ")}`);
+  const [early, late] = [looks.slice(1, 4), looks.slice(-3)].map((some) => middle(some.map((one) => one.heap)));
+  const growth = late / early - 1;
+  console.log(`from the second to fourth look to the last three it changed by ${(growth * 100).toFixed(1)} %`);
+  if (growth > GROWTH_MAX) process.exitCode = 1;
+}
+
+for (const part of parts) await { view, rows, live }[part]();
 await browser.close();

@@ -14,7 +14,8 @@ const typeName = (name) => name.replace(/\W+/g, "_");
 function type(schema) {
   if (schema === true || schema === undefined) return "unknown";
   if (schema === false) return "never";
-  if (schema.$ref) return typeName(schema.$ref.split("/").pop());
+  // Beside a reference stands what tells the kinds of an enum apart.
+  if (schema.$ref) return `${typeName(schema.$ref.split("/").pop())}${schema.properties ? ` & ${object(schema)}` : ""}`;
   if (schema.const !== undefined) return literal(schema.const);
   if (schema.enum) return schema.enum.map(literal).join(" | ") || "never";
   const either = schema.oneOf ?? schema.anyOf;

@@ -60,3 +60,4 @@ pub mod doctor;
 pub mod features;
 pub mod log;
 pub mod mcp_stdio;
+pub mod service_manager;

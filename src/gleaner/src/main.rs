@@ -8,11 +8,13 @@ use gleaner::app::{self, App, Renewed};
 use gleaner::config::{Config, LogFormat};
 use gleaner::log::{self, Log};
 use gleaner::mcp_stdio;
+use gleaner::service_manager::ServiceManager;
 use gleaner::{demo, doctor};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 /// A web data collection appliance: collects pages, extracts typed values, searches them, answers SQL.
@@ -27,7 +29,7 @@ struct Arguments {
 enum Command {
     /// Run the appliance.
     Serve {
-        /// The configuration; without it appliance.toml of this folder, if there is one, else the defaults.
+        /// The configuration; without it appliance.toml of this folder, else /etc/gleaner/appliance.toml, else the defaults.
         #[arg(long, short)]
         config: Option<PathBuf>,
         /// Begin a new, empty box although a key file or data of an earlier one is there and its store is not.
@@ -59,7 +61,7 @@ enum Command {
     },
     /// Let an agent on this machine use a box: the Model Context Protocol over standard input and output, passed on to the box.
     Mcp {
-        /// The address of the box, as in a browser: else what GLEANER_URL says, else http://127.0.0.1:8080. Its API key is read from
+        /// The address of the box, as in a browser: else what GLEANER_URL says, else http://127.0.0.1:8420. Its API key is read from
         /// GLEANER_API_KEY.
         #[arg(long)]
         url: Option<String>,
@@ -106,11 +108,14 @@ fn keep_few_arenas() {
 #[cfg(not(target_env = "gnu"))]
 fn keep_few_arenas() {}
 
+/// What closing the store may take beyond the time that running requests and jobs get.
+const STOP_MARGIN: Duration = Duration::from_secs(30);
+
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Mcp { url, key_file } => {
             let url = url.or_else(|| std::env::var("GLEANER_URL").ok());
-            let url = url.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
+            let url = url.unwrap_or_else(|| "http://127.0.0.1:8420".to_owned());
             runtime()?.block_on(mcp_stdio::run(mcp_stdio::Settings { url, key_file }))?;
         }
         Command::Openapi => print(&format!("{}\n", server::openapi::document(&app::routes())))?,
@@ -129,18 +134,26 @@ fn run(command: Command) -> Result<()> {
             let ended = runtime()?.block_on(async {
                 let mut hangups = hangups()?;
                 let mut stop = pin!(interrupted()?);
+                let (manager, grace) = (ServiceManager::of_environment(), config.shutdown_grace());
                 let app = App::start(config).await?;
+                manager.ready(app.url());
                 log::say(&mut io::stdout(), &format!("Gleaner listens at {}", app.local_url()));
                 if app.url() != app.local_url() {
                     log::say(&mut io::stdout(), &format!("People reach it at {}", app.url()));
                 }
+                let mut alive = pin!(manager.keep_alive());
                 loop {
                     tokio::select! {
                         () = &mut stop => break,
+                        () = &mut alive => {}
                         _ = hangups.recv() => reload(&app, file.clone(), &level),
                     }
                 }
-                app.stop().await;
+                manager.stopping(grace + STOP_MARGIN);
+                tokio::select! {
+                    () = app.stop() => {}
+                    () = alive => {}
+                }
                 Ok::<_, Error>(())
             });
             log.flush();
@@ -171,9 +184,12 @@ fn print(text: &str) -> Result<()> {
     log::print(text).map_err(|e| Error::internal("print the answer", e))
 }
 
+/// Where a package of a distribution has the configuration of the box.
+const INSTALLED_CONFIG: &str = "/etc/gleaner/appliance.toml";
+
 fn load(given: Option<PathBuf>) -> Result<Config> {
-    let usual = PathBuf::from("appliance.toml");
-    let file = given.or_else(|| usual.exists().then_some(usual));
+    let usual = ["appliance.toml", INSTALLED_CONFIG].into_iter().map(PathBuf::from);
+    let file = given.or_else(|| usual.into_iter().find(|file| file.exists()));
     Config::load_here(file.as_deref())
 }
 

@@ -7,19 +7,22 @@ mod session;
 
 use crate::clients::{run, skipped, tools};
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, PASSWORD, collect, eventually, expect, get, join, post};
+use crate::harness::{Appliance, PASSWORD, Request, collect, eventually, expect, get, join, post};
 use crate::tidy::root;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::process::Command;
+use tokio::sync::Notify;
 
 /// What drives the browser and looks at what is there.
 const DRIVER: &[&str] = &["playwright-core@1.65.1", "axe-core@4.14.1"];
 /// What reads the types; the console's own lock file has the same release.
 const COMPILER: &[&str] = &["typescript@5.9.3"];
 /// All journeys, on a machine that does other things as well.
-const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(900);
+const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(1_500);
 
 /// npm, about to install these into the folder.
 fn npm(folder: &Path, packages: &[&str]) -> Command {
@@ -102,9 +105,33 @@ async fn the_console_fits_the_document() {
     run(&mut compiler, Duration::from_secs(300)).await.unwrap();
 }
 
-/// A shop whose pages and names are full of markup.
-async fn hostile_shop() -> Web {
-    Web::open(|path| {
+/// Pages of a small site that lead to each other: a start, three lists, and four pages of each.
+fn site(path: &str) -> Option<Answer> {
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    let links: Vec<String> = match parts.as_slice() {
+        ["site"] => (1..=3).map(|list| format!("/site/c/{list}")).collect(),
+        ["site", "c", _] => (1..=4).map(|page| format!("{path}/p/{page}")).collect(),
+        ["site", "c", _, "p", _] => Vec::new(),
+        _ => return None,
+    };
+    let links: String = links.iter().map(|link| format!("<a href=\"{link}\">{link} &lt;b></a>")).collect();
+    Some(Answer::html(format!("<title>{path}</title><h1>Page {path}</h1>{links}")))
+}
+
+/// A shop whose pages and names are full of markup. Of `/slow` nothing comes; who asks for `/control/restart` asks the test to
+/// restart the box.
+async fn hostile_shop(restart: Arc<Notify>) -> Web {
+    Web::open(move |path| {
+        if path == "/control/restart" {
+            restart.notify_one();
+            return Some(Answer::status(202));
+        }
+        if path.starts_with("/site") {
+            return site(path);
+        }
+        if path.starts_with("/slow/") {
+            return Some(Answer::html("<title>slow</title>").held("slow"));
+        }
         let is_gone = path.starts_with("/gone/");
         let number = path.rsplit('/').next().filter(|_| !is_gone)?.parse::<u32>().ok()?;
         let json = json!({
@@ -132,10 +159,12 @@ async fn journeys_in_a_browser() {
         Ok(tools) => tools,
         Err(why) => return skipped("playwright-core", &why),
     };
-    let web = hostile_shop().await;
-    let at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let restart = Arc::new(Notify::new());
+    let web = hostile_shop(restart.clone()).await;
+    let mut at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
     let member = at.member("ada").await;
     join(&at, &member.browser, "vi", "viewer").await;
+    at.operator(Request::UserVerify { email: "vi@example.com".to_owned() }).await;
     let pages: Vec<_> = (1..=8).map(|n| web.url(&format!("/p/{n}"))).collect();
     let tagged = |url: &String| json!({ "url": url, "tags": ["<b>bold</b>", "javascript:alert(1)"], "pageType": "product" });
     let urls: Vec<_> = pages.iter().map(tagged).collect();
@@ -161,7 +190,16 @@ async fn journeys_in_a_browser() {
         .env("GLEANER_PASSWORD", PASSWORD);
     node.env("GLEANER_KEY", &member.key).env("GLEANER_SHOP", web.url("")).env("GLEANER_TOOLS", tools);
     node.env("GLEANER_CHROMIUM", chromium).env("GLEANER_VIEWER", "vi@example.com");
-    let said = run(&mut node, JOURNEYS_TIME_MAX).await;
+    // The box comes back where its pages look for it.
+    let address = at.app().url().trim_start_matches("http://").to_owned();
+    at.set("SERVER__LISTEN", &address);
+    let mut journeys = pin!(run(&mut node, JOURNEYS_TIME_MAX));
+    let said = loop {
+        tokio::select! {
+            said = &mut journeys => break said,
+            () = restart.notified() => at.restart().await,
+        }
+    };
     println!("{}", said.as_ref().map_or_else(String::as_str, String::as_str));
     assert!(said.is_ok(), "journeys failed");
 }

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 const [url, email, password, folder, ...named] = process.argv.slice(2);
 const require = createRequire(process.env.NODE_PATH ? `${process.env.NODE_PATH}/` : import.meta.url);
 const { chromium } = require("playwright-core");
-const all = ["overview", "sql", "results", "urls", "jobs", "batches", "schedules", "inputs", "schemas", "providers", "workflows", "benchmarks", "outputs", "members", "keys", "plan", "audit", "profile", "device", "start"];
+const all = ["overview", "analytics", "analytics?tab=providers", "analytics?tab=credits", "analytics?tab=quality", "sql", "agents", "dashboards", "results", "urls", "jobs", "batches", "schedules", "inputs", "site-sessions", "schemas", "schemas?tab=drift", "providers", "workflows", "benchmarks", "outputs", "monitors", "members", "keys", "plan", "storage", "audit", "profile", "device", "start"];
 const views = named.length > 0 ? named : all;
 
 mkdirSync(folder, { recursive: true });
@@ -26,7 +26,9 @@ for (const width of [390, 1920]) {
     for (const view of views) {
       await page.evaluate((to) => void (location.hash = to), `#/${view}`);
       await page.getByRole("heading", { level: 1 }).waitFor();
-      await page.waitForTimeout(900);
+      // What is still loading is no picture of the view; one that stays so shows it.
+      await page.waitForFunction(() => !document.querySelector(".bones, .waiting"), undefined, { timeout: 20_000 }).catch(() => undefined);
+      await page.waitForTimeout(400);
       if (view === "sql") {
         await page.getByRole("button", { name: "Run", exact: true }).click();
         await page.waitForTimeout(1_500);

@@ -1,5 +1,6 @@
 //! Crawls: sites are walked whole, nothing twice, nothing that is forbidden, within their bounds; also by a box that is killed.
 
+mod led;
 mod site;
 
 use crate::audit::patch;

@@ -241,6 +241,71 @@ async fn a_dead_storage_loses_nothing_answers_in_time_and_is_nobody_elses_busine
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_that_only_a_reader_met_is_told_as_well() {
+    let Some(moto) = Moto::start().await else { return };
+    moto.make_bucket("one").await;
+    let road = Road::to(moto.address).await;
+    let web = pages().await;
+    let at = boxed(&web, &[road.address]).await;
+    let ada = at.member("ada").await;
+    expect(put(&ada.api, &s3(&road.url(), "one")).await, 200);
+    collect(&ada.api, &web.url("/early")).await;
+    moved(&ada.api, 1).await;
+    let early = eventually("it is found", PATIENCE, || async { results(&ada.api).await.pop() }).await;
+    road.is(Way::Cut);
+    refused(&content(&ada.api, &early).await, 503, "Service unavailable", "your organization's own storage");
+    road.is(Way::Open);
+    let kinds = eventually("both are told", PATIENCE, || async {
+        let told = expect(get(&ada.api, "/api/v1/events?kind=storage.*").await, 200);
+        let kinds: Vec<String> =
+            told["items"].as_array().unwrap().iter().map(|event| text(event, "kind").to_owned()).collect();
+        (kinds.len() >= 2).then_some(kinds)
+    })
+    .await;
+    for kind in ["storage.failing", "storage.recovered"] {
+        assert_eq!(kinds.iter().filter(|one| *one == kind).count(), 1, "{kinds:?}");
+    }
+    expect(content(&ada.api, &early).await, 200);
+}
+
+/// A server that computes the signature of each request itself, and lets nobody in with another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_is_wrong_is_said_so_and_a_right_one_is_let_in() {
+    let Some(moto) = Moto::start().await else { return };
+    moto.make_bucket("one").await;
+    let (key, secret) = moto.closed().await;
+    let web = pages().await;
+    let at = boxed(&web, &[moto.address]).await;
+    let (ada, eve) = (at.member("ada").await, at.member("eve").await);
+    let with = |secret: &str| {
+        let mut settings = s3(&moto.url(), "one");
+        (settings["accessKeyId"], settings["secretAccessKey"]) = (json!(key), json!(secret));
+        settings
+    };
+    let wrong = with(SECRET);
+    for (settings, fault) in [(&wrong, "bad_secret"), (&s3(&moto.url(), "one"), "bad_access_key")] {
+        let tried = expect(post(&ada.api, &format!("{STORAGE}/test"), settings).await, 200);
+        assert_eq!((&tried["isOk"], text(&tried["steps"][0], "fault")), (&json!(false), fault), "{tried}");
+    }
+    let tried = expect(post(&ada.api, &format!("{STORAGE}/test"), &with(&secret)).await, 200);
+    // moto leaves the query out of what it signs, so a listing is refused with any secret.
+    let well = tried["steps"].as_array().unwrap().iter().filter(|step| step["isOk"] == true);
+    let well: Vec<_> = well.map(|step| text(step, "step")).collect();
+    assert_eq!(well, ["put", "put_if_absent", "get", "delete"], "{tried}");
+    // Who put a wrong one keeps every page here, is told why, and nobody else is.
+    expect(put(&ada.api, &wrong).await, 200);
+    collect(&ada.api, &web.url("/one")).await;
+    eventually("the box says what is wrong", PATIENCE, || async {
+        let now = shown(&ada.api).await;
+        (now["move"]["error"]["fault"] == "bad_secret" && now["local"]["pages"] == 1).then_some(())
+    })
+    .await;
+    collect(&eve.api, &web.url("/two")).await;
+    assert_eq!(shown(&eve.api).await["move"]["state"], "done", "a neighbour hears nothing of it");
+    all_readable(&ada.api, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_says_which_step_failed_and_why() {
     let said = |status: u16, code: &str| Answer {
         status,

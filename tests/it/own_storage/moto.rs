@@ -70,6 +70,33 @@ impl Moto {
         assert_eq!(made.status, 200, "{}", made.text());
     }
 
+    /// From now on only signed requests of a user who may do everything are let in; the user's access key and secret.
+    pub async fn closed(&self) -> (String, String) {
+        let scope = "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/iam/aws4_request, SignedHeaders=host, Signature=any";
+        let client = Client::new(self.url()).header("authorization", scope);
+        let ask = async |what: &str| {
+            let (kind, form) =
+                ("application/x-www-form-urlencoded", format!("Version=2010-05-08&UserName=box&{what}"));
+            let reply = client.send_bytes(http::Method::POST, "/", Some(kind), form).await.unwrap();
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            reply.text()
+        };
+        ask("Action=CreateUser").await;
+        let all = "%7B%22Version%22%3A%222012-10-17%22%2C%22Statement%22%3A%5B%7B%22Effect%22%3A%22Allow%22%2C%22Action%22%3A%22*%22%2C%22Resource%22%3A%22*%22%7D%5D%7D";
+        ask(&format!("Action=PutUserPolicy&PolicyName=all&PolicyDocument={all}")).await;
+        let made = ask("Action=CreateAccessKey").await;
+        let between = |name: &str| {
+            let rest = made.split_once(&format!("<{name}>")).unwrap().1;
+            rest.split_once(&format!("</{name}>")).unwrap().0.to_owned()
+        };
+        let closed = client
+            .send_bytes(http::Method::POST, "/moto-api/reset-auth", Some("text/plain"), "0")
+            .await
+            .unwrap();
+        assert_eq!(closed.status, 200, "{}", closed.text());
+        (between("AccessKeyId"), between("SecretAccessKey"))
+    }
+
     /// The keys in a bucket, 1,000 at most.
     pub async fn keys(&self, bucket: &str) -> Vec<String> {
         let listed = Client::new(self.url()).get(&format!("/{bucket}?list-type=2")).await.unwrap().text();

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { beginSession, said, sessionEnded } from "./api/client";
 import { Gate, SignInAgain } from "./app/gate";
 import { Onboarding } from "./app/onboarding";
+import { placeOf } from "./app/places";
 import { Shell, Toasts } from "./app/shell";
 import { here, instead, me, whoAmI } from "./app/state";
 import { Trouble } from "./parts/basic";
@@ -19,13 +20,20 @@ async function begin(): Promise<void> {
   await whoAmI();
 }
 
+// What will be shown to somebody who is signed in comes while that is asked. Where it cannot, the view says so itself.
+placeOf(here.value.parts[0])?.load().catch(() => undefined);
+
+/** Asked before anything is drawn: an effect would wait for a frame. */
+const begun = begin();
+
 function Root() {
   const [error, setError] = useState<string>();
+  const wait = (asked: Promise<void>) => void asked.catch((reason: unknown) => setError(said(reason)));
+  useEffect(() => wait(begun), []);
   const start = () => {
     setError(undefined);
-    begin().catch((reason: unknown) => setError(said(reason)));
+    wait(begin());
   };
-  useEffect(start, []);
   if (error) {
     return (
       <div class="gate">

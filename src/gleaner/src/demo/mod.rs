@@ -5,6 +5,7 @@
 //! mail server) and importing the extraction schemas; both go through the operator's socket.
 
 mod files;
+mod people;
 mod report;
 pub mod shop;
 
@@ -18,7 +19,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use report::Visit;
 use serde_json::{Value, json};
 use server::client::{Client, ClientError, Reply};
-use shop::Shop;
+use shop::{Shop, SitePage};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -91,13 +92,7 @@ async fn present(app: &App, shop: &Shop, once: bool) -> Result<()> {
     )
     .await?;
     println!("Schemas: {schemas}");
-    let urls: Vec<_> = shop
-        .pages
-        .iter()
-        .map(|page| {
-            json!({ "url": format!("{}{}", shop.base(), page.path), "pageType": page.page_type, "tags": ["demo"] })
-        })
-        .collect();
+    let urls: Vec<_> = shop.pages.iter().map(|page| shop_url(shop, page)).collect();
     let registered = expect(client.post("/api/v1/urls", &json!({ "urls": urls })).await, 200)?;
     println!("URLs:    {} registered\n", registered["created"]);
 
@@ -112,7 +107,7 @@ async fn present(app: &App, shop: &Shop, once: bool) -> Result<()> {
     if once {
         println!("This box ends now; `gleaner demo` without --once stays, for you to go on with its API.");
     } else {
-        leave_for_people(&client).await?;
+        people::leave(&client, shop).await?;
         println!("Go on with it:\n  address  {}\n  API key  {key}", app.url());
         println!("  console  {} (this link signs you in, once)", console_link(app).await?);
         println!("  curl -s -H 'Authorization: Bearer {key}' {}/api/v1/jobs?limit=3", app.url());
@@ -129,13 +124,9 @@ async fn present(app: &App, shop: &Shop, once: bool) -> Result<()> {
     Ok(())
 }
 
-/// What somebody who opens the console finds beside what was collected.
-async fn leave_for_people(client: &Client) -> Result<()> {
-    let schedule = json!({ "name": "Shop, each morning", "cron": "0 6 * * *", "tagFilters": ["demo"] });
-    expect(client.post("/api/v1/schedules", &schedule).await, 201)?;
-    let query = json!({ "name": "shop/prices by currency", "description": "What the shop asks for.", "sql": STATEMENT });
-    expect(client.post("/api/v1/bi/saved-queries", &query).await, 201)?;
-    Ok(())
+/// A page of the shop as a URL to register.
+fn shop_url(shop: &Shop, page: &SitePage) -> Value {
+    json!({ "url": format!("{}{}", shop.base(), page.path), "pageType": page.page_type, "tags": ["demo"] })
 }
 
 /// A link that opens the console signed in: a refresh token, which is good once.

@@ -68,3 +68,59 @@ export const signedIn = (work, options) => () =>
     await signIn(page);
     await work(page, context);
   }, options);
+
+/** Waits until this holds of what the API says, and gives it. */
+export async function until(what, ask) {
+  for (let left = 300; left > 0; left--) {
+    const found = await ask();
+    if (found) return found;
+    await new Promise((resume) => setTimeout(resume, 100));
+  }
+  assert.fail(`not in time: ${what}`);
+}
+
+/** What has the focus, as it is called to somebody who cannot see it, and whether it is pressed or written in. */
+const focused = () => {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  if (!element || element === document.body) return { name: "", isPressed: false };
+  const labels = [...(element.labels ?? [])].map((label) => label.innerText.split("\n")[0]);
+  const name = (element.getAttribute("aria-label") ?? (labels.join(" ") || element.innerText || element.textContent || "")).trim();
+  return { name, isPressed: element.matches("button, a, summary") };
+};
+const STOPS_MAX = 160;
+
+/** Presses Tab until this has the focus: whatever cannot be reached so cannot be used without a pointer. */
+export async function tabTo(page, name, isPressed) {
+  const passed = [];
+  for (let left = STOPS_MAX; left > 0; left--) {
+    await page.keyboard.press("Tab");
+    const at = await page.evaluate(focused);
+    const isKind = isPressed === undefined || at.isPressed === isPressed;
+    if (isKind && (name instanceof RegExp ? name.test(at.name) : at.name === name)) return;
+    passed.push(at.name.slice(0, 40));
+  }
+  assert.fail(`${name} was not reached; passed: ${passed.join(" | ")}`);
+}
+
+/** The same, and fills it: what stood there is gone. */
+export async function typeInto(page, name, text) {
+  await tabTo(page, name, false);
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type(text);
+}
+
+/** The same, and presses it. */
+export async function pressOn(page, name) {
+  await tabTo(page, name, true);
+  await page.keyboard.press("Enter");
+}
+
+/** Goes to a view by the palette, as somebody does who has no pointer. */
+export async function goTo(page, title) {
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type(title);
+  await page.getByRole("option", { name: title, exact: false }).first().waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: title }).waitFor();
+}

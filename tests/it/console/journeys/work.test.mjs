@@ -18,7 +18,7 @@ test("URLs are shown as text, whatever they are tagged", signedIn(async (page) =
   await at(page, "urls");
   await page.getByText("<b>bold</b>").first().waitFor();
   assert.equal(await page.locator("table b").count(), 0);
-  await page.getByLabel("Part of the URL").fill("/p/3");
+  await page.getByLabel("Part of the URL").fill(`${new URL(shop).host}/p/3`);
   await page.getByRole("row").nth(2).waitFor({ state: "detached" });
   await page.getByRole("link", { name: /\/p\/3$/ }).click();
   await page.getByRole("heading", { name: "History" }).waitFor();
@@ -163,7 +163,7 @@ test("the palette finds views and URLs by keyboard alone", signedIn(async (page)
   await page.getByRole("heading", { name: "Schedules" }).waitFor();
   await page.keyboard.press("Control+k");
   await page.keyboard.type("/p/5");
-  await page.getByRole("option", { name: /\/p\/5/ }).waitFor();
+  await page.getByRole("option", { name: /\/p\/5 URL/ }).waitFor();
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "URL" }).waitFor();
 }));

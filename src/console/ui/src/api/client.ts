@@ -88,10 +88,12 @@ function address(call: string, path: Record<string, string> | undefined, query: 
 /** Calls an operation by its method and path. */
 export async function api<C extends Call>(call: C, options: Options<C> = {}): Promise<OfCall<C>["answer"]> {
   const [method = "GET", template = ""] = call.split(" ");
-  const init: RequestInit = { method, signal: options.signal ?? null };
+  // Said, because events are a stream to whoever takes anything.
+  const headers: Record<string, string> = { accept: "application/json" };
+  const init: RequestInit = { method, signal: options.signal ?? null, headers };
   if (options.body !== undefined) {
     init.body = JSON.stringify(options.body);
-    init.headers = { "content-type": "application/json" };
+    headers["content-type"] = "application/json";
   }
   const response = await send(address(template, options.path, options.query), init);
   return response.status === 204 ? (undefined as OfCall<C>["answer"]) : await response.json();

@@ -1,4 +1,4 @@
-// Ctrl-K: every view, and what was collected under the typed words.
+// Ctrl-K: every view, and everything that has the typed words.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { PLACES, OTHERS } from "./places";
@@ -24,22 +24,39 @@ function own(typed: string): Entry[] {
   return [...places, ...themes].filter((entry) => fits(`${entry.title} ${entry.about}`, typed));
 }
 
-/** URLs, saved queries and schedules whose names have the words. */
+interface Named {
+  id: string;
+  name: string;
+}
+
+/** Where things with names are: what one is called, who may see it, where it is listed, and where one leads. */
+const NAMED: readonly (readonly [about: string, needs: string, list: (signal: AbortSignal) => Promise<Named[]>, to: string])[] = [
+  ["Saved query", "bi:read", (signal) => api("GET /api/v1/bi/saved-queries", { query: { limit: 200 }, signal }).then((page) => page.items), "/sql?saved="],
+  ["Dashboard", "bi:read", (signal) => api("GET /api/v1/bi/dashboards", { query: { limit: 200 }, signal }).then((page) => page.items), "/dashboards/"],
+  ["Monitor", "bi:read", (signal) => api("GET /api/v1/monitors", { query: { limit: 200 }, signal }).then((page) => page.items), "/monitors/"],
+  ["Conversation", "agents:read", (signal) => api("GET /api/v1/agents", { query: { limit: 200 }, signal }).then((page) => page.items), "/agents/"],
+  ["Schedule", "schedules:read", (signal) => api("GET /api/v1/schedules", { query: { limit: 200 }, signal }).then((page) => page.items), "/schedules/"],
+  ["Input", "integrations:read", (signal) => api("GET /api/v1/inputs", { query: { limit: 200 }, signal }).then((page) => page.items), "/inputs/"],
+  ["Output", "integrations:read", (signal) => api("GET /api/v1/outputs", { query: { limit: 200 }, signal }).then((page) => page.items), "/outputs/"],
+  ["Workflow", "workflows:read", (signal) => api("GET /api/v1/workflows", { query: { limit: 200 }, signal }).then((page) => page.items.map((one) => ({ id: one.workflowId, name: one.name }))), "/workflows/"],
+];
+const OF_EACH = 5;
+
+/** URLs and results with these words, and everything whose name has them. */
 async function stored(typed: string, signal: AbortSignal): Promise<Entry[]> {
-  const urls = may("urls:read")
-    ? api("GET /api/v1/urls", { query: { q: typed, limit: 6 }, signal }).then((page) => page.items.map((url) => ({ title: url.url, about: "URL", does: () => go(`/urls/${url.id}`) })))
-    : [];
-  const queries = may("bi:read")
-    ? api("GET /api/v1/bi/saved-queries", { query: { limit: 100 }, signal }).then((page) =>
-        page.items.filter((one) => fits(one.name, typed)).slice(0, 5).map((one) => ({ title: one.name, about: "Saved query", does: () => go(`/sql?saved=${one.id}`) })),
-      )
-    : [];
-  const schedules = may("schedules:read")
-    ? api("GET /api/v1/schedules", { query: { limit: 100 }, signal }).then((page) =>
-        page.items.filter((one) => fits(one.name, typed)).slice(0, 5).map((one) => ({ title: one.name, about: "Schedule", does: () => go(`/schedules/${one.id}`) })),
-      )
-    : [];
-  const found = await Promise.allSettled([urls, queries, schedules]);
+  const urls = async (): Promise<Entry[]> => {
+    const { items } = await api("GET /api/v1/urls", { query: { q: typed, limit: OF_EACH }, signal });
+    return items.map((url) => ({ title: url.url, about: "URL", does: () => go(`/urls/${url.id}`) }));
+  };
+  const results = async (): Promise<Entry[]> => {
+    const { total } = await api("GET /api/v1/extraction/results", { query: { q: typed, limit: 1 }, signal });
+    return total > 0 ? [{ title: `Results with “${typed}” (${total})`, about: "Search", does: () => go(`/results?q=${encodeURIComponent(typed)}`) }] : [];
+  };
+  const named = NAMED.filter(([, needs]) => may(needs)).map(async ([about, , list, to]) => {
+    const all = await list(signal);
+    return all.filter((one) => fits(one.name, typed)).slice(0, OF_EACH).map((one) => ({ title: one.name, about, does: () => go(to + one.id) }));
+  });
+  const found = await Promise.allSettled([...(may("urls:read") ? [urls()] : []), ...named, ...(may("workflows:read") ? [results()] : [])]);
   return found.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
 }
 
@@ -78,7 +95,7 @@ export function Palette() {
     <dialog ref={dialog} class="palette" aria-label="Find anything" onClose={close}>
       <input
         value={typed}
-        placeholder="Views, URLs, saved queries, schedules"
+        placeholder="Views, URLs, results, and whatever has a name"
         aria-label="What to find"
         role="combobox"
         aria-expanded="true"

@@ -1,11 +1,11 @@
 // The frame of all views: navigation, the view itself, messages.
-import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { endSession, said } from "../api/client";
+import { endSession } from "../api/client";
 import { Act, Bones, Empty, Trouble } from "../parts/basic";
+import { useFetched } from "../parts/lazy";
 import { Brand } from "./gate";
 import { Palette } from "./palette";
-import { OTHERS, PLACES, type Place } from "./places";
+import { placeOf, PLACES, type Place } from "./places";
 import { dismiss, here, may, me, palette, theme, toasts, whoAmI, type Theme } from "./state";
 
 const GROUPS = [...new Set(PLACES.map((one) => one.group))];
@@ -66,33 +66,23 @@ function Side({ open, onGone }: { open: boolean; onGone: () => void }) {
   );
 }
 
-const loaded = new Map<string, ComponentType>();
-
 /** The view of the place, fetched when it is first seen. */
 function View({ of }: { of: Place }) {
-  const [, setTurn] = useState(0);
-  const [error, setError] = useState<string>();
-  const Found = loaded.get(of.path);
+  const { found: Found, error, again } = useFetched(of, of.load);
   useEffect(() => {
     document.title = `${of.title} · Gleaner`;
-    setError(undefined);
-    if (loaded.has(of.path)) return;
-    of.load()
-      .then((view) => {
-        loaded.set(of.path, view);
-        setTurn((n) => n + 1);
-      })
-      .catch((reason: unknown) => setError(said(reason)));
   }, [of]);
-  if (error) return <Trouble error={`This view could not be loaded: ${error}`} retry={() => location.reload()} />;
-  return Found ? <Found /> : <Bones />;
+  if (Found) return <Found />;
+  return error ? <Trouble error={`This view could not be loaded: ${error}`} retry={again} /> : <Bones />;
 }
 
 export function Shell() {
   const [open, setOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const at = here.value.parts[0] ?? "overview";
-  const found = [...PLACES, ...OTHERS].find((one) => one.path === at);
+  const found = placeOf(at);
+  // Another place begins at its top.
+  useEffect(() => window.scrollTo(0, 0), [here.value.path]);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
@@ -125,7 +115,7 @@ export function Shell() {
         <main ref={main} tabIndex={-1} onClick={() => open && setOpen(false)}>
           {!found && <Empty title="There is nothing here">The address names no view of the console.</Empty>}
           {found && !seen(found) && <Empty title="Not for your role">Ask an administrator of {me.value?.organization?.name} for {found.needs}.</Empty>}
-          {found && seen(found) && <View of={found} />}
+          {found && seen(found) && <View key={found.path} of={found} />}
         </main>
       </div>
       {palette.value && <Palette />}
@@ -134,8 +124,15 @@ export function Shell() {
 }
 
 export function Toasts() {
+  const box = useRef<HTMLDivElement>(null);
+  const count = toasts.value.length;
+  useEffect(() => {
+    // In front of an open dialog, too: shown again it is the topmost.
+    box.current?.hidePopover();
+    if (count > 0) box.current?.showPopover();
+  }, [toasts.value]);
   return (
-    <div class="toasts" role="status" aria-live="polite">
+    <div ref={box} class="toasts" role="status" aria-live="polite" popover="manual">
       {toasts.value.map((one) => (
         <div key={one.id} class={one.bad ? "bad" : ""}>
           <span>{one.text}</span>

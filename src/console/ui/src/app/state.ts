@@ -29,8 +29,14 @@ function currentPlace(): string {
   return location.hash.replace(/^#/, "") || "/";
 }
 
+const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+const systemTheme = signal(systemIsDark.matches);
+systemIsDark.addEventListener("change", () => (systemTheme.value = systemIsDark.matches));
+/** The theme that is drawn. */
+export const drawnTheme = computed(() => (theme.value === "auto" ? (systemTheme.value ? "dark" : "light") : theme.value));
+
 effect(() => {
-  document.documentElement.dataset.theme = theme.value;
+  document.documentElement.dataset.theme = drawnTheme.value;
   if (theme.value === "auto") localStorage.removeItem("theme");
   else localStorage.setItem("theme", theme.value);
 });

@@ -1,20 +1,46 @@
-// Parts that are fetched when they are first shown.
+// Parts that are fetched when they are first shown. One that cannot be fetched says so, and is fetched again when it is asked
+// for, or when the network is back.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { said } from "../api/client";
+import { Trouble } from "./basic";
+
+const loaded = new WeakMap<object, unknown>();
+
+/** What `load` brings: kept under `key`, so that it is fetched once. */
+export function useFetched<P>(key: object, load: () => Promise<ComponentType<P>>): { found: ComponentType<P> | undefined; error: string | undefined; again: () => void } {
+  const [turn, setTurn] = useState(0);
+  const [error, setError] = useState<string>();
+  useEffect(() => {
+    if (loaded.has(key)) return;
+    let gone = false;
+    load().then(
+      (part) => {
+        loaded.set(key, part);
+        if (!gone) setTurn((n) => n + 1);
+      },
+      (reason: unknown) => !gone && setError(said(reason)),
+    );
+    return () => void (gone = true);
+  }, [key, turn]);
+  const again = () => {
+    setError(undefined);
+    setTurn((n) => n + 1);
+  };
+  useEffect(() => {
+    if (!error) return;
+    window.addEventListener("online", again);
+    return () => window.removeEventListener("online", again);
+  }, [error]);
+  return { found: loaded.get(key) as ComponentType<P> | undefined, error, again };
+}
 
 export function lazy<P extends object>(load: () => Promise<{ default: ComponentType<P> }>): ComponentType<P> {
-  let found: ComponentType<P> | undefined;
+  const part = () => load().then((module) => module.default);
   return function Lazy(props: P) {
-    const [, setTurn] = useState(0);
-    useEffect(() => {
-      if (found) return;
-      void load().then((module) => {
-        found = module.default;
-        setTurn((n) => n + 1);
-      });
-    }, []);
-    const Found = found;
-    return Found ? <Found {...props} /> : <div class="waiting" />;
+    const { found: Found, error, again } = useFetched(load, part);
+    if (Found) return <Found {...props} />;
+    return error ? <Trouble error={`This part could not be loaded: ${error}`} retry={again} /> : <div class="waiting" />;
   };
 }
 

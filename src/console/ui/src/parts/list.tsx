@@ -1,5 +1,6 @@
 // A list of the API as a table, with its states: loading, failed, empty, more.
 import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import type { Listed } from "../api/use";
 import { Bones, Trouble } from "./basic";
 
@@ -47,10 +48,21 @@ export function Rows<T>({ rows, columns, id, label }: { rows: readonly T[]; colu
   );
 }
 
+/** Pages on which nothing fitted are passed over so often before somebody has to ask for more. */
+const EMPTY_PAGES_MAX = 30;
+
 export function List<T>({ list, columns, id, empty, label }: Props<T>) {
+  const passed = useRef(0);
+  const goesOn = list.items?.length === 0 && list.more !== undefined && !list.busy && !list.error && passed.current < EMPTY_PAGES_MAX;
+  useEffect(() => {
+    if (!goesOn) return;
+    passed.current += 1;
+    list.more?.();
+  }, [goesOn]);
   if (list.error && !list.items) return <Trouble error={list.error} retry={list.reload} />;
   if (!list.items) return <Bones />;
   if (list.items.length === 0 && !list.more) return <>{empty}</>;
+  if (list.items.length === 0 && (goesOn || list.busy)) return <Bones />;
   return (
     <>
       <Rows rows={list.items} columns={columns} id={id} label={label} />

@@ -1,7 +1,7 @@
 // Lines over time, drawn by uPlot in the theme's colours.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { theme } from "../app/state";
+import { drawnTheme } from "../app/state";
 
 export interface Series {
   label: string;
@@ -59,6 +59,6 @@ export default function Plot({ at, series, height = 180, time = true, points = f
       watch.disconnect();
       plot.destroy();
     };
-  }, [at, series, height, theme.value]);
+  }, [at, series, height, drawnTheme.value]);
   return <div ref={box} class="plot" role="img" aria-label={label} />;
 }

@@ -4,6 +4,7 @@ import { useEvents } from "../api/live";
 import { useList, useLoad } from "../api/use";
 import { here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Empty, Head, Panel, Trouble } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { number, Share, Time } from "../parts/figures";
 import { List, Rows } from "../parts/list";
 import type { BatchView } from "../generated/api";
@@ -45,13 +46,13 @@ function BatchPage({ id }: { id: string }) {
           <Panel title="Progress" side={<Badge state={row.endedAt ? "completed" : "running"} />}>
             <div class="stack">
               <Progress of={row} />
-              <dl class="facts">
-                {Object.entries(row.byStatus).map(([state, count]) => [<dt key={`${state}.name`}>{state}</dt>, <dd key={state}>{number(count)}</dd>])}
-                <dt>Speed</dt><dd>{row.ratePerSec.toFixed(1)} a second</dd>
-                <dt>Submitted</dt><dd><Time at={row.createdAt} exact /></dd>
-                {row.expectedEndAt && <><dt>Ends about</dt><dd><Time at={row.expectedEndAt} /></dd></>}
-                {row.endedAt && <><dt>Ended</dt><dd><Time at={row.endedAt} exact /></dd></>}
-              </dl>
+              <Facts of={[
+                ...Object.entries(row.byStatus).map(([state, count]) => [state, number(count)] as const),
+                ["Speed", <>{row.ratePerSec.toFixed(1)} a second</>],
+                ["Submitted", <Time at={row.createdAt} exact />],
+                row.expectedEndAt && ["Ends about", <Time at={row.expectedEndAt} />],
+                row.endedAt && ["Ended", <Time at={row.endedAt} exact />],
+              ]} />
             </div>
           </Panel>
           <Panel title="Why jobs failed" flush>

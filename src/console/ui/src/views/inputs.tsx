@@ -1,13 +1,17 @@
 // Inputs: where URLs come from by themselves, and what each run found.
 import { useState } from "preact/hooks";
 import { api } from "../api/client";
+import { useEvents } from "../api/live";
 import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Check, Choice, Dialog, Empty, Field, Form, Head, Panel, Secret, Tags, Text, Trouble } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { number, Time } from "../parts/figures";
 import { List } from "../parts/list";
 import type { InputKind, InputRunView, InputView, NewInput } from "../generated/api";
+import { CrawlTree } from "./crawl-tree";
 import { inWords } from "./cron";
+import { useCalm } from "./jobs";
 
 const KINDS = [["sitemap", "Sitemap"], ["feed", "Feed (RSS, Atom)"], ["csv", "CSV at an address"], ["crawl", "Crawl of a site"], ["webhook", "Webhook"]] as const;
 const listed = (text: string) => text.split(/[\n,]/).map((one) => one.trim()).filter(Boolean);
@@ -26,7 +30,7 @@ function InputForm({ onDone }: { onDone: () => void }) {
   const [jobs, setJobs] = useState(true);
   const [ingest, setIngest] = useState<string>();
   const send = async () => {
-    const body: NewInput = { kind, name: name || null, tags: listed(tags), pageType: pageType.trim() || null, submitJobs: jobs };
+    const body: NewInput = { kind, name: name || null, tags: listed(tags), pageType: pageType.trim() || null, ...(kind !== "crawl" && { submitJobs: jobs }) };
     if (kind === "crawl") Object.assign(body, { startUrls: listed(url), depth: Number(depth), maxPages: Number(most) });
     else if (kind !== "webhook") body.url = url;
     if (kind !== "webhook") Object.assign(body, { include: listed(include), exclude: listed(exclude), cron: cron.trim() || null, timezone: cron.trim() ? Intl.DateTimeFormat().resolvedOptions().timeZone : null });
@@ -67,7 +71,7 @@ function InputForm({ onDone }: { onDone: () => void }) {
         <Field label="Their page type"><Text value={pageType} onText={setPageType} /></Field>
       </div>
       {kind !== "webhook" && <Field label="Again" hint={cron.trim() ? inWords(cron) : "Empty: when somebody runs it."}><Text class="mono" placeholder="0 6 * * *" value={cron} onText={setCron} /></Field>}
-      <Check label="Collect what is new at once" on={jobs} onSet={setJobs} />
+      {kind !== "crawl" && <Check label="Collect what is new at once" on={jobs} onSet={setJobs} />}
     </Form>
   );
 }
@@ -86,6 +90,9 @@ function Run({ of }: { of: InputRunView }) {
 function InputPage({ id }: { id: string }) {
   const found = useLoad((signal) => api("GET /api/v1/inputs/{id}", { path: { id }, signal }), [id]);
   const runs = useList((cursor, signal) => (found.value?.kind === "webhook" ? Promise.resolve({ items: [], nextCursor: null }) : api("GET /api/v1/inputs/{id}/runs", { path: { id }, query: { limit: 25, ...(cursor && { cursor }) }, signal })), [id, found.value?.kind]);
+  const [tree, setTree] = useState<string>();
+  const again = useCalm(runs.reload);
+  useEvents("input.*,batch.completed", again, again);
   if (found.error) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
@@ -105,7 +112,7 @@ function InputPage({ id }: { id: string }) {
   return (
     <>
       <Head title={row.name} about={row.url ?? row.startUrls?.join(", ") ?? `Token ${row.tokenPrefix}…`}>
-        {may("urls:write") && (
+        {may("integrations:write") && (
           <>
             {row.kind !== "webhook" && <Act kind="main" does={run}>Run now</Act>}
             <Act does={toggle}>{row.isEnabled ? "Switch off" : "Switch on"}</Act>
@@ -116,15 +123,15 @@ function InputPage({ id }: { id: string }) {
       <div class="stack">
         {row.disabledReason && <p class="note warn">{row.disabledReason}</p>}
         <Panel title="Settings" side={<Badge state={row.isEnabled ? "on" : "off"} />}>
-          <dl class="facts">
-            <dt>Kind</dt><dd>{row.kind}</dd>
-            <dt>When</dt><dd>{row.cron ? `${inWords(row.cron)} (${row.timezone})` : "when somebody runs it"}</dd>
-            <dt>Next</dt><dd><Time at={row.nextRunAt} /></dd>
-            <dt>Only</dt><dd>{row.include.join(", ") || "all"}</dd>
-            <dt>None like</dt><dd>{row.exclude.join(", ") || "–"}</dd>
-            <dt>Tags</dt><dd><Tags tags={row.tags} /></dd>
-            <dt>Collects</dt><dd>{row.submitJobs ? "what is new, at once" : "nothing by itself"}</dd>
-          </dl>
+          <Facts of={[
+            ["Kind", row.kind],
+            ["When", row.cron ? `${inWords(row.cron)} (${row.timezone})` : "when somebody runs it"],
+            ["Next", <Time at={row.nextRunAt} />],
+            ["Only", row.include.join(", ") || "all"],
+            ["None like", row.exclude.join(", ") || "–"],
+            ["Tags", <Tags tags={row.tags} />],
+            row.kind !== "crawl" && ["Collects", row.submitJobs ? "what is new, at once" : "nothing by itself"],
+          ]} />
         </Panel>
         {row.kind !== "webhook" && (
           <Panel title="Runs" flush side={<button type="button" class="button small" onClick={runs.reload}>Look again</button>}>
@@ -137,12 +144,19 @@ function InputPage({ id }: { id: string }) {
                 { title: "Due", cell: (one) => <Time at={one.scheduledFor} exact /> },
                 { title: "State", cell: (one) => <Badge state={one.status} /> },
                 { title: "Found", cell: (one) => <Run of={one} /> },
-                { title: "", cell: (one) => (one.message ? <span class="dim">{one.message}</span> : one.batchId && <a href={`#/batches/${one.batchId}`}>Batch</a>) },
+                { title: "", cell: (one) => (
+                  <span class="row">
+                    {one.message && <span class="dim">{one.message}</span>}
+                    {one.batchId && <a href={`#/batches/${one.batchId}`}>Batch</a>}
+                    {one.batchId && row.kind === "crawl" && <button type="button" class="button small" onClick={() => setTree(one.batchId ?? undefined)}>Tree</button>}
+                  </span>
+                ) },
               ]}
             />
           </Panel>
         )}
       </div>
+      {tree && <Dialog wide title="What was found" onClose={() => setTree(undefined)}><CrawlTree batch={tree} /></Dialog>}
     </>
   );
 }
@@ -160,7 +174,7 @@ export function Inputs() {
   return (
     <>
       <Head title="Inputs" about="Where URLs come from by themselves.">
-        {may("urls:write") && <button type="button" class="button main" onClick={() => setMaking(true)}>New input</button>}
+        {may("integrations:write") && <button type="button" class="button main" onClick={() => setMaking(true)}>New input</button>}
       </Head>
       <Panel flush>
         <List

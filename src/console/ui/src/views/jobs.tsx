@@ -5,6 +5,7 @@ import { useEvents } from "../api/live";
 import { useList, useLoad } from "../api/use";
 import { ask, go, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Choice, Empty, Head, Panel, Tags, Trouble } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { bytes, millis, number, shown, Time } from "../parts/figures";
 import { List } from "../parts/list";
 import type { AttemptView, JobStatus, Outcome } from "../generated/api";
@@ -123,18 +124,18 @@ function JobPage({ id }: { id: string }) {
           </div>
         </Panel>
         <Panel title="What was asked">
-          <dl class="facts">
-            <dt>URL</dt><dd class="mono">{row.urlId ? <a href={`#/urls/${row.urlId}`}>{row.url}</a> : row.url}</dd>
-            <dt>Page type</dt><dd>{row.pageType ?? "found out by the page"}</dd>
-            <dt>Priority</dt><dd>{row.priority}</dd>
-            <dt>Workflow</dt><dd>{row.workflowId ? <a href={`#/workflows/${row.workflowId}`}>{row.workflowId}</a> : "the usual way"}</dd>
-            {row.batchId && <><dt>Batch</dt><dd><a href={`#/batches/${row.batchId}`}>{row.batchId}</a></dd></>}
-            {row.scheduleId && <><dt>Schedule</dt><dd><a href={`#/schedules/${row.scheduleId}`}>{row.scheduleId}</a></dd></>}
-            {row.externalId && <><dt>Your own id</dt><dd>{row.externalId}</dd></>}
-            <dt>Tags</dt><dd><Tags tags={row.tags} /></dd>
-            <dt>Options</dt><dd><pre>{JSON.stringify(row.options, null, 1)}</pre></dd>
-            {Object.entries(row.metadata).map(([name, value]) => [<dt key={`${name}.name`}>{name}</dt>, <dd key={name}>{shown(value)}</dd>])}
-          </dl>
+          <Facts of={[
+            ["URL", <span class="mono">{row.urlId ? <a href={`#/urls/${row.urlId}`}>{row.url}</a> : row.url}</span>],
+            ["Page type", row.pageType ?? "found out by the page"],
+            ["Priority", row.priority],
+            ["Workflow", row.workflowId ? <a href={`#/workflows/${row.workflowId}`}>{row.workflowId}</a> : "the usual way"],
+            row.batchId && ["Batch", <><a href={`#/batches/${row.batchId}`}>{row.batchId}</a></>],
+            row.scheduleId && ["Schedule", <><a href={`#/schedules/${row.scheduleId}`}>{row.scheduleId}</a></>],
+            row.externalId && ["Your own id", row.externalId],
+            ["Tags", <Tags tags={row.tags} />],
+            ["Options", <><pre>{JSON.stringify(row.options, null, 1)}</pre></>],
+            ...Object.entries(row.metadata).map(([name, value]) => [name, shown(value)] as const),
+          ]} />
         </Panel>
       </div>
     </>

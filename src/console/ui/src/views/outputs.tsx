@@ -1,86 +1,27 @@
 // Outputs: what leaves by itself, with the condition tried as one types, and the log of deliveries.
-import { useEffect, useState } from "preact/hooks";
-import { api, said } from "../api/client";
+import { useState } from "preact/hooks";
+import { api } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
-import { Act, Badge, Bones, Check, Choice, Dialog, Empty, Field, Form, Head, Panel, Secret, Tags, Text, Trouble } from "../parts/basic";
+import { Act, Badge, Bones, Choice, Dialog, Empty, Field, Form, Head, Panel, Tags, Trouble } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { millis, number, Time } from "../parts/figures";
 import { List } from "../parts/list";
-import type { DeliveryState, DryRunView, OutputView } from "../generated/api";
+import type { DeliveryState, OutputView } from "../generated/api";
+import { KINDS, OutputForm } from "./output-form";
 
-const EVENTS = ["result.new", "result.changed", "job.succeeded", "job.failed", "batch.completed", "schedule.completed", "schedule.failed", "schema.drifted"];
-const TYPE_AFTER_MS = 350;
-const listed = (text: string) => text.split(",").map((one) => one.trim()).filter(Boolean);
+const RECOVER_HOURS = [["1", "the last hour"], ["24", "the last day"], ["168", "the last seven days"]] as const;
 
-/** What the output would say of the last events, while its condition is being typed. */
-function Tried({ id, condition }: { id: string; condition: string }) {
-  const [told, setTold] = useState<DryRunView | string>();
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      api("POST /api/v1/outputs/{id}/test", { path: { id }, body: { dryRun: true, condition: condition.trim() || null } }).then((view) => setTold(view.dryRun ?? undefined), (error: unknown) => setTold(said(error)));
-    }, TYPE_AFTER_MS);
-    return () => clearTimeout(timer);
-  }, [id, condition]);
-  if (told === undefined) return null;
-  if (typeof told === "string") return <p class="note warn" role="status">{told}</p>;
-  const matching = told.events.filter((event) => event.verdict === "delivered");
-  return (
-    <p class="note" role="status">
-      Of the last {number(told.events.length)} events {number(matching.length)} would be delivered
-      {matching[0] && <>, the newest <Time at={matching[0].at} /> ({matching[0].kind})</>}.
-    </p>
-  );
-}
-
-function OutputForm({ known, onDone }: { known?: OutputView; onDone: () => void }) {
-  const [name, setName] = useState(known?.name ?? "");
-  const [url, setUrl] = useState(known?.url ?? "");
-  const [events, setEvents] = useState<readonly string[]>(known?.events ?? ["result.changed"]);
-  const [tags, setTags] = useState(known?.tags.join(", ") ?? "");
-  const [domain, setDomain] = useState(known?.domain ?? "");
-  const [pageTypes, setPageTypes] = useState(known?.pageTypes.join(", ") ?? "");
-  const [condition, setCondition] = useState(known?.condition ?? "");
-  const [secrets, setSecrets] = useState<string[]>();
+function Recover({ id, onDone }: { id: string; onDone: () => void }) {
+  const [hours, setHours] = useState<(typeof RECOVER_HOURS)[number][0]>("24");
   const send = async () => {
-    const body = { name: name || null, url, events: [...events], tags: listed(tags), pageTypes: listed(pageTypes) };
-    if (known) {
-      const clear = [...(domain ? [] : ["domain" as const]), ...(condition.trim() ? [] : ["condition" as const])];
-      await api("PATCH /api/v1/outputs/{id}", { path: { id: known.id }, body: { ...body, domain: domain || null, condition: condition.trim() || null, clear } });
-      toast("Saved");
-      return onDone();
-    }
-    const made = await api("POST /api/v1/outputs", { body: { ...body, kind: "webhook", domain: domain || null, condition: condition.trim() || null } });
-    setSecrets(made.secrets ?? []);
+    const told = await api("POST /api/v1/outputs/{id}/recover", { path: { id }, body: { since: new Date(Date.now() - Number(hours) * 3_600_000).toISOString() } });
+    toast(told.isIncomplete ? "What is still kept of that time is delivered" : "What was not delivered is delivered now");
+    onDone();
   };
-  if (secrets) {
-    return (
-      <div class="stack">
-        {secrets.map((secret) => <Secret key={secret} text={secret} label="The receiver verifies signatures with this." />)}
-        <div class="row end"><button type="button" class="button main" onClick={onDone}>Done</button></div>
-      </div>
-    );
-  }
-  const all = [...new Set([...EVENTS, ...events])];
-  const toggle = (kind: string) => setEvents(events.includes(kind) ? events.filter((one) => one !== kind) : [...events, kind]);
   return (
-    <Form send={known ? "Save" : "Make the output"} onSend={send} onCancel={onDone}>
-      <div class="two">
-        <Field label="Name"><Text maxLength={200} value={name} onText={setName} /></Field>
-        <Field label="Endpoint" hint="Gets each event as a signed POST."><Text type="url" required placeholder="https://hooks.example/gleaner" value={url} onText={setUrl} /></Field>
-      </div>
-      <fieldset class="permissions">
-        <legend>Events</legend>
-        {all.map((kind) => <Check key={kind} label={kind} on={events.includes(kind)} onSet={() => toggle(kind)} />)}
-      </fieldset>
-      <div class="two">
-        <Field label="Tags" hint="All must be there."><Text value={tags} onText={setTags} /></Field>
-        <Field label="Domain"><Text value={domain} onText={setDomain} /></Field>
-        <Field label="Page types"><Text value={pageTypes} onText={setPageTypes} /></Field>
-      </div>
-      <Field label="Condition" hint='Such as: drop(price) > 10% or availability == "in_stock"'>
-        <textarea class="mono" rows={3} value={condition} onInput={(event) => setCondition(event.currentTarget.value)} />
-      </Field>
-      {known && <Tried id={known.id} condition={condition} />}
+    <Form send="Deliver it" onSend={send} onCancel={onDone}>
+      <Field label="What failed, or happened while it was off, in"><Choice value={hours} options={RECOVER_HOURS} onPick={setHours} /></Field>
     </Form>
   );
 }
@@ -113,9 +54,17 @@ function Deliveries({ id }: { id: string }) {
   );
 }
 
+/** Where it leads, in a line. */
+function whereTo(row: OutputView): string {
+  if (row.postgres) return `${row.postgres.database} at ${row.postgres.host}:${row.postgres.port}, table ${row.postgres.schema}.${row.postgres.table}`;
+  if (row.files) return `${row.files.delta ? "Delta Lake" : row.files.format} files in ${row.files.path}`;
+  if (row.tokenPrefix) return `Feed ${row.tokenPrefix}…`;
+  return row.url ?? row.host ?? "";
+}
+
 function OutputPage({ id }: { id: string }) {
   const found = useLoad((signal) => api("GET /api/v1/outputs/{id}", { path: { id }, signal }), [id]);
-  const [editing, setEditing] = useState(false);
+  const [open, setOpen] = useState<"edit" | "recover">();
   if (found.error) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
@@ -133,11 +82,12 @@ function OutputPage({ id }: { id: string }) {
   };
   return (
     <>
-      <Head title={row.name} about={row.url}>
+      <Head title={row.name} about={whereTo(row)}>
         {may("integrations:write") && (
           <>
             <Act kind="main" does={test}>Send a test</Act>
-            <button type="button" class="button" onClick={() => setEditing(true)}>Edit</button>
+            <button type="button" class="button" onClick={() => setOpen("edit")}>Edit</button>
+            <button type="button" class="button" onClick={() => setOpen("recover")}>Recover</button>
             <Act does={toggle}>{row.isEnabled ? "Switch off" : "Switch on"}</Act>
             <Act kind="bad" sure={`Delete “${row.name}”?`} does={remove}>Delete</Act>
           </>
@@ -147,27 +97,32 @@ function OutputPage({ id }: { id: string }) {
         {row.lastError && row.state !== "ok" && <p class="note bad">{row.lastError}</p>}
         <div class="halves">
           <Panel title="What is delivered" side={<Badge state={row.isEnabled ? row.state : "off"} />}>
-            <dl class="facts">
-              <dt>Events</dt><dd><Tags tags={row.events} /></dd>
-              <dt>Tags</dt><dd>{row.tags.length > 0 ? <Tags tags={row.tags} /> : "any"}</dd>
-              <dt>Domain</dt><dd>{row.domain ?? "any"}</dd>
-              <dt>Page types</dt><dd>{row.pageTypes.join(", ") || "any"}</dd>
-              <dt>Condition</dt><dd class="mono">{row.condition ?? "none"}</dd>
-            </dl>
+            <Facts of={[
+              ["Kind", KINDS.find(([kind]) => kind === row.kind)?.[1] ?? row.kind],
+                row.product && ["For", row.product],
+                row.postgres && ["Rows", row.postgres.mode === "append" ? "one a result" : "one a URL"],
+                row.files && ["A file", `each ${row.files.everyMinutes} minutes, or of ${number(row.files.maxRows)} results`],
+                ["Events", <Tags tags={row.events} />],
+              ["Tags", row.tags.length > 0 ? <Tags tags={row.tags} /> : "any"],
+              ["Domain", row.domain ?? "any"],
+              ["Page types", row.pageTypes.join(", ") || "any"],
+              ["Condition", <span class="mono">{row.condition ?? "none"}</span>],
+            ]} />
           </Panel>
           <Panel title="How it goes">
-            <dl class="facts">
-              <dt>Delivered</dt><dd>{number(row.delivered)}</dd>
-              <dt>Waiting</dt><dd>{number(row.pending)}</dd>
-              <dt>Failed</dt><dd>{number(row.failed)}</dd>
-              <dt>Missed</dt><dd>{number(row.missed)}</dd>
-              <dt>Last</dt><dd><Time at={row.lastDeliveredAt} /></dd>
-            </dl>
+            <Facts of={[
+              ["Delivered", number(row.delivered)],
+              ["Waiting", number(row.pending)],
+              ["Failed", number(row.failed)],
+              ["Missed", number(row.missed)],
+              ["Last", <Time at={row.lastDeliveredAt} />],
+            ]} />
           </Panel>
         </div>
         <Deliveries id={id} />
       </div>
-      {editing && <Dialog title="Edit the output" onClose={() => setEditing(false)}><OutputForm known={row} onDone={() => (setEditing(false), found.reload())} /></Dialog>}
+      {open === "edit" && <Dialog title="Edit the output" onClose={() => setOpen(undefined)}><OutputForm known={row} onDone={() => (setOpen(undefined), found.reload())} /></Dialog>}
+      {open === "recover" && <Dialog title="Deliver what was not" onClose={() => setOpen(undefined)}><Recover id={id} onDone={() => (setOpen(undefined), found.reload())} /></Dialog>}
     </>
   );
 }
@@ -191,10 +146,11 @@ export function Outputs() {
           list={list}
           id={(row) => row.id}
           label="Outputs"
-          empty={<Empty title="No outputs yet">One sends each new or changed result to an endpoint of yours, signed.</Empty>}
+          empty={<Empty title="No outputs yet">One sends what happens to an endpoint, a chat, a feed, a table or files.</Empty>}
           columns={[
             { title: "Name", cell: (row) => <a href={`#/outputs/${row.id}`}>{row.name}</a> },
-            { title: "Endpoint", cell: (row) => <span class="cut">{row.url}</span> },
+            { title: "Kind", cell: (row) => KINDS.find(([kind]) => kind === row.kind)?.[1] ?? row.kind },
+            { title: "Leads to", cell: (row) => <span class="cut" title={whereTo(row)}>{whereTo(row)}</span> },
             { title: "Events", cell: (row) => <Tags tags={row.events} /> },
             { title: "State", cell: (row) => <Badge state={row.isEnabled ? row.state : "off"} /> },
             { title: "Delivered", number: true, cell: (row) => number(row.delivered) },

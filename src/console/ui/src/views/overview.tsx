@@ -156,7 +156,7 @@ export function Overview() {
           </p>
         )}
         {totals && moved ? (
-          <div class="figures">
+          <div class="figures" key="figures">
             <Figure title="Jobs" value={compact(totals.jobs)}>{change(moved.jobs, "more")}</Figure>
             <Figure title="Success" value={percent(totals.successRate)}>
               <Share label={`${totals.byStatus.succeeded} succeeded, ${totals.byStatus.failed} failed`} parts={[[totals.byStatus.succeeded, "accent"], [totals.byStatus.failed, "bad"], [totals.byStatus.queued + totals.byStatus.running, "info"]]} />
@@ -171,7 +171,7 @@ export function Overview() {
           !overview.error && <Bones />
         )}
         <Jobs from={from} />
-        <div class="halves">
+        <div class="halves" key="halves">
           <Domains from={from} />
           <Attention />
         </div>

@@ -4,6 +4,7 @@ import { api } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { may, toast } from "../app/state";
 import { Badge, Bones, Dialog, Empty, Field, Form, Head, Panel, Text, Trouble } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { bytes, number, Share, Time } from "../parts/figures";
 import { List } from "../parts/list";
 
@@ -48,26 +49,26 @@ export function Plan() {
               <div class="stack">
                 {found.isTrialExpired && <p class="note bad">The trial is over.</p>}
                 <Share label={`${number(found.usedThisPeriod)} used, ${number(found.remainingCredits)} left`} parts={[[found.usedThisPeriod, "accent"], [found.remainingCredits, "sunk"]]} />
-                <dl class="facts">
-                  <dt>Left</dt><dd>{number(found.remainingCredits)}</dd>
-                  <dt>Used this period</dt><dd>{number(found.usedThisPeriod)}</dd>
-                  <dt>Each month</dt><dd>{number(found.monthlyCredits)}</dd>
-                  <dt>Recharged</dt><dd>{number(found.rechargedCredits)}</dd>
-                  {found.trialEndsAt && <><dt>Trial ends</dt><dd><Time at={found.trialEndsAt} exact /></dd></>}
-                </dl>
+                <Facts of={[
+                  ["Left", number(found.remainingCredits)],
+                  ["Used this period", number(found.usedThisPeriod)],
+                  ["Each month", number(found.monthlyCredits)],
+                  ["Recharged", number(found.rechargedCredits)],
+                  found.trialEndsAt && ["Trial ends", <Time at={found.trialEndsAt} exact />],
+                ]} />
               </div>
             </Panel>
             <Panel title="What is stored, and how long">
-              <dl class="facts">
-                <dt>Storage</dt><dd>{limit(found.stored.storageBytes, found.plan.limits.storageBytes, bytes)}</dd>
-                <dt>of it pages</dt><dd>{bytes(found.stored.pageBytes)}</dd>
-                <dt>URLs</dt><dd>{limit(found.stored.urls, found.plan.limits.urls, number)}</dd>
-                <dt>Rows</dt><dd>{limit(found.stored.rows, found.plan.limits.rows, number)}</dd>
-                <dt>Schedules</dt><dd>{limit(found.stored.schedules, found.plan.limits.schedules, number)}</dd>
-                <dt>Pages are kept</dt><dd>{days(found.retention.pagesDays)}</dd>
-                <dt>Jobs are kept</dt><dd>{days(found.retention.jobsDays)}</dd>
-                <dt>Results are kept</dt><dd>{days(found.retention.resultsDays)}</dd>
-              </dl>
+              <Facts of={[
+                ["Storage", limit(found.stored.storageBytes, found.plan.limits.storageBytes, bytes)],
+                ["of it pages", bytes(found.stored.pageBytes)],
+                ["URLs", limit(found.stored.urls, found.plan.limits.urls, number)],
+                ["Rows", limit(found.stored.rows, found.plan.limits.rows, number)],
+                ["Schedules", limit(found.stored.schedules, found.plan.limits.schedules, number)],
+                ["Pages are kept", days(found.retention.pagesDays)],
+                ["Jobs are kept", days(found.retention.jobsDays)],
+                ["Results are kept", days(found.retention.resultsDays)],
+              ]} />
             </Panel>
           </div>
         )}

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { api, endSession, local } from "../api/client";
 import { me, toast, whoAmI } from "../app/state";
 import { Act, Dialog, Field, Form, Head, Panel, Text } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { bytes, Time } from "../parts/figures";
 import type { AccountExportView } from "../generated/api";
 
@@ -61,14 +62,14 @@ export function Profile() {
       <div class="halves">
         <Panel title="Account">
           <div class="stack">
-            <dl class="facts">
-              <dt>Name</dt><dd>{user.name}</dd>
-              <dt>Address</dt><dd>{user.email}</dd>
-              <dt>Verified</dt><dd>{user.emailVerifiedAt ? <Time at={user.emailVerifiedAt} exact /> : <span class="warn">not yet</span>}</dd>
-              <dt>Organization</dt><dd>{user.orgName}</dd>
-              <dt>Role</dt><dd>{me.value?.role}</dd>
-              <dt>May</dt><dd class="dim">{me.value?.permissions.join(", ")}</dd>
-            </dl>
+            <Facts of={[
+              ["Name", user.name],
+              ["Address", user.email],
+              ["Verified", user.emailVerifiedAt ? <Time at={user.emailVerifiedAt} exact /> : <span class="warn">not yet</span>],
+              ["Organization", user.orgName],
+              ["Role", me.value?.role],
+              ["May", <span class="dim">{me.value?.permissions.join(", ")}</span>],
+            ]} />
             <div class="row">
               {!user.emailVerifiedAt && <Act kind="main" does={resend}>Send the verification again</Act>}
               {!user.emailVerifiedAt && <Act does={whoAmI}>I have verified it</Act>}

@@ -4,6 +4,7 @@ import { api } from "../api/client";
 import { useList } from "../api/use";
 import { may, toast } from "../app/state";
 import { Act, Badge, Bones, Dialog, Empty, Field, Form, Head, Panel, Text } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { bytes, millis, number, Time } from "../parts/figures";
 import { Rows } from "../parts/list";
 import { SchemaFields, type ObjectSchema, type Values } from "../parts/schema-form";
@@ -51,15 +52,15 @@ function Try({ provider }: { provider: ProviderView }) {
         </Field>
       </Form>
       {told && (
-        <dl class="facts" role="status">
-          <dt>Outcome</dt><dd><Badge state={told.outcome} /> {told.fault?.replaceAll("_", " ")}</dd>
-          {told.error && <><dt>Why</dt><dd class="wrong">{told.error}</dd></>}
-          <dt>Status</dt><dd>{told.httpStatus ?? "–"}</dd>
-          <dt>Took</dt><dd>{millis(told.durationMs)}</dd>
-          <dt>Came</dt><dd>{bytes(told.bytes)}</dd>
-          <dt>Costs</dt><dd>{number(told.credits)} credits ({told.costSource})</dd>
-          {told.finalUrl && <><dt>Ended at</dt><dd class="mono">{told.finalUrl}</dd></>}
-        </dl>
+        <div role="status"><Facts of={[
+          ["Outcome", <><Badge state={told.outcome} /> {told.fault?.replaceAll("_", " ")}</>],
+          told.error && ["Why", <span class="wrong">{told.error}</span>],
+          ["Status", told.httpStatus ?? "–"],
+          ["Took", millis(told.durationMs)],
+          ["Came", bytes(told.bytes)],
+          ["Costs", <>{number(told.credits)} credits ({told.costSource})</>],
+          told.finalUrl && ["Ended at", <span class="mono">{told.finalUrl}</span>],
+        ]} /></div>
       )}
     </div>
   );

@@ -4,6 +4,7 @@ import { api, local } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { ask, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Choice, Dialog, Empty, Head, Panel, Tabs, Tags, Trouble } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { number, percent, shown, Time } from "../parts/figures";
 import { List, Rows } from "../parts/list";
 import { Picker } from "./picker";
@@ -146,18 +147,18 @@ function ResultPage({ id }: { id: string }) {
           )}
         </section>
         <Panel title="Where it is from">
-          <dl class="facts">
-            <dt>URL</dt><dd class="mono">{row.finalUrl}</dd>
-            {row.redirects.length > 0 && <><dt>Redirects</dt><dd>{row.redirects.length}</dd></>}
-            <dt>Status</dt><dd>{row.httpStatus}</dd>
-            <dt>Provider</dt><dd>{row.provider}</dd>
-            <dt>Page type</dt><dd>{row.pageType ?? "–"}</dd>
-            <dt>Schema</dt><dd>{row.schemaVersion ? `version ${row.schemaVersion}` : "none"}</dd>
-            <dt>Quality</dt><dd>{percent(row.quality?.composite)}</dd>
-            <dt>Visited</dt><dd><Time at={row.scrapedAt} exact /></dd>
-            <dt>Job</dt><dd><a href={`#/jobs/${row.jobId}`}>{row.jobId.slice(-12)}</a></dd>
-            <dt>Tags</dt><dd><Tags tags={row.tags} /></dd>
-          </dl>
+          <Facts of={[
+            ["URL", <span class="mono">{row.finalUrl}</span>],
+            row.redirects.length > 0 && ["Redirects", row.redirects.length],
+            ["Status", row.httpStatus],
+            ["Provider", row.provider],
+            ["Page type", row.pageType ?? "–"],
+            ["Schema", row.schemaVersion ? `version ${row.schemaVersion}` : "none"],
+            ["Quality", percent(row.quality?.composite)],
+            ["Visited", <Time at={row.scrapedAt} exact />],
+            ["Job", <><a href={`#/jobs/${row.jobId}`}>{row.jobId.slice(-12)}</a></>],
+            ["Tags", <Tags tags={row.tags} />],
+          ]} />
         </Panel>
       </div>
       {teaching && <Dialog wide title={`Teach what pages of ${row.domain} say`} onClose={() => setTeaching(false)}><Picker of={row} onSaved={() => setTeaching(false)} /></Dialog>}

@@ -1,14 +1,17 @@
 // Schedules: when they fire next in their zone and in the reader's, what came of past runs, pause, trigger.
 import { useEffect, useState } from "preact/hooks";
 import { api, said } from "../api/client";
+import { useEvents } from "../api/live";
 import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Check, Choice, Dialog, Empty, Field, Form, Head, Panel, Tags, Text, Trouble } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { number, Time } from "../parts/figures";
 import { List } from "../parts/list";
 import type { ScheduleView } from "../generated/api";
+import { Calendar } from "./calendar";
 import { inWords } from "./cron";
-import { JobList } from "./jobs";
+import { JobList, useCalm } from "./jobs";
 
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const COMMON = [["0 6 * * *", "Each day at 6:00"], ["0 * * * *", "Each hour"], ["*/15 * * * *", "Each 15 minutes"], ["0 6 * * 1-5", "Weekdays at 6:00"], ["0 6 * * 1", "Mondays at 6:00"], ["0 6 1 * *", "The first of each month"]] as const;
@@ -90,11 +93,12 @@ function Fires({ id, timezone }: { id: string; timezone: string }) {
   );
 }
 
-function Runs({ id }: { id: string }) {
-  const list = useList((cursor, signal) => api("GET /api/v1/schedules/runs", { query: { scheduleId: id, limit: 25, ...(cursor && { cursor }) }, signal }), [id]);
+function Runs({ id, turn }: { id: string; turn: number }) {
+  const list = useList((cursor, signal) => api("GET /api/v1/schedules/runs", { query: { scheduleId: id, limit: 25, ...(cursor && { cursor }) }, signal }), [id, turn]);
   const [open, setOpen] = useState<string>();
   return (
     <>
+      <Calendar id={id} turn={turn} onJobs={setOpen} />
       <Panel title="Runs" flush>
         <List
           list={list}
@@ -122,6 +126,11 @@ function SchedulePage({ id }: { id: string }) {
   const found = useLoad((signal) => api("GET /api/v1/schedules/{id}", { path: { id }, signal }), [id]);
   const [editing, setEditing] = useState(false);
   const [turn, setTurn] = useState(0);
+  const again = useCalm(() => {
+    setTurn((n) => n + 1);
+    found.reload();
+  });
+  useEvents("schedule.*", (event) => event.subject.id === id && again());
   if (found.error) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
@@ -154,19 +163,19 @@ function SchedulePage({ id }: { id: string }) {
         {row.disabledReason && <p class="note warn">{row.disabledReason}</p>}
         <div class="halves">
           <Panel title="Settings" side={<Badge state={row.isEnabled ? "on" : "paused"} />}>
-            <dl class="facts">
-              <dt>Expression</dt><dd class="mono">{row.cron}</dd>
-              <dt>Zone</dt><dd>{row.timezone}</dd>
-              <dt>URLs</dt><dd>{row.urlIds ? `${number(row.urlIds.length)} named ones` : row.tagFilters.length > 0 ? <Tags tags={row.tagFilters} /> : "all"}</dd>
-              <dt>Overlap</dt><dd>{row.overlap === "skip" ? "left out" : "waits"}</dd>
-              <dt>Missed</dt><dd>{row.misfire === "skip" ? "left out" : "made up for once"}</dd>
-              <dt>Spread</dt><dd>{row.jitterSeconds} s</dd>
-              <dt>Last run</dt><dd><Time at={row.lastRunAt} /></dd>
-            </dl>
+            <Facts of={[
+              ["Expression", <span class="mono">{row.cron}</span>],
+              ["Zone", row.timezone],
+              ["URLs", row.urlIds ? `${number(row.urlIds.length)} named ones` : row.tagFilters.length > 0 ? <Tags tags={row.tagFilters} /> : "all"],
+              ["Overlap", row.overlap === "skip" ? "left out" : "waits"],
+              ["Missed", row.misfire === "skip" ? "left out" : "made up for once"],
+              ["Spread", <>{row.jitterSeconds} s</>],
+              ["Last run", <Time at={row.lastRunAt} />],
+            ]} />
           </Panel>
           <Panel title="Next fires" flush>{row.isEnabled ? <Fires key={`${row.cron} ${row.timezone}`} id={id} timezone={row.timezone} /> : <Empty title="Paused">Switched on, it goes on with the next fire.</Empty>}</Panel>
         </div>
-        <Runs key={turn} id={id} />
+        <Runs id={id} turn={turn} />
       </div>
       {editing && <Dialog title="Edit the schedule" onClose={() => setEditing(false)}><ScheduleForm known={row} onDone={() => (setEditing(false), found.reload())} /></Dialog>}
     </>

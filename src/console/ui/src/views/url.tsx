@@ -4,6 +4,7 @@ import { api } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { go, may, toast } from "../app/state";
 import { Act, Badge, Bones, Choice, Dialog, Empty, Field, Form, Head, Panel, Tags, Text, Trouble } from "../parts/basic";
+import { Facts } from "../parts/facts";
 import { shown, Time } from "../parts/figures";
 import { Plot } from "../parts/lazy";
 import { List } from "../parts/list";
@@ -98,16 +99,16 @@ export function UrlPage({ id }: { id: string }) {
       <div class="stack">
         <div class="halves">
           <Panel title="What is known">
-            <dl class="facts">
-              <dt>Address</dt><dd class="mono">{row.url}</dd>
-              <dt>Domain</dt><dd><a href={`#/urls?domain=${encodeURIComponent(row.domain)}`}>{row.domain}</a></dd>
-              <dt>Page type</dt><dd>{row.pageType ?? "found out by its pages"}</dd>
-              <dt>Tags</dt><dd><Tags tags={row.tags} /></dd>
-              <dt>Last job</dt><dd>{row.lastJobId ? <a href={`#/jobs/${row.lastJobId}`}>{row.lastStatus}</a> : "none yet"}</dd>
-              <dt>Collected</dt><dd><Time at={row.lastScrapedAt} /></dd>
-              <dt>Registered</dt><dd><Time at={row.createdAt} exact /></dd>
-              {Object.entries(row.metadata).map(([name, value]) => [<dt key={`${name}.name`}>{name}</dt>, <dd key={name}>{shown(value)}</dd>])}
-            </dl>
+            <Facts of={[
+              ["Address", <span class="mono">{row.url}</span>],
+              ["Domain", <><a href={`#/urls?domain=${encodeURIComponent(row.domain)}`}>{row.domain}</a></>],
+              ["Page type", row.pageType ?? "found out by its pages"],
+              ["Tags", <Tags tags={row.tags} />],
+              ["Last job", row.lastJobId ? <a href={`#/jobs/${row.lastJobId}`}>{row.lastStatus}</a> : "none yet"],
+              ["Collected", <Time at={row.lastScrapedAt} />],
+              ["Registered", <Time at={row.createdAt} exact />],
+              ...Object.entries(row.metadata).map(([name, value]) => [name, shown(value)] as const),
+            ]} />
           </Panel>
           <Panel title="Numbers over time">{history.items ? <Charts history={history.items} /> : <Bones />}</Panel>
         </div>

@@ -6,7 +6,7 @@
 use super::rows::InputV1;
 use super::runs::{FoundV1, GoneV1};
 use base::clock::Timestamp;
-use base::codec::Record;
+use base::codec::{CodecError, Record, decode_body};
 use base::ids::{InputId, InputRunId, JobId, WorkflowId};
 use base::terms::PageType;
 use schemars::JsonSchema;
@@ -157,9 +157,24 @@ pub enum PageState {
     Failed,
 }
 
-/// A page that a walk knows.
+/// A page that a walk knows, as rows of version 1 have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlPageV1 {
+    pub frontier: InputRunId,
+    pub url: String,
+    pub depth: u16,
+    pub kept_by: Option<u16>,
+    pub follow: bool,
+    pub state: PageState,
+    pub order: u64,
+    pub claims: u16,
+}
+
+impl Record for CrawlPageV1 {}
+
+/// A page that a walk knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrawlPageV2 {
     /// As in its key, for its indexes.
     pub frontier: InputRunId,
     pub url: String,
@@ -172,38 +187,56 @@ pub struct CrawlPageV1 {
     pub order: u64,
     /// Pages that say that they are this one.
     pub claims: u16,
+    /// The page whose link led here first. None at the start, and where nobody noted it.
+    pub found_on: Option<ShortDigest>,
+}
+
+impl From<CrawlPageV1> for CrawlPageV2 {
+    fn from(old: CrawlPageV1) -> CrawlPageV2 {
+        let CrawlPageV1 { frontier, url, depth, kept_by, follow, state, order, claims } = old;
+        CrawlPageV2 { frontier, url, depth, kept_by, follow, state, order, claims, found_on: None }
+    }
 }
 
 /// A page is kept as the input says, without a rule.
 pub const KEPT_BY_NONE: u16 = u16::MAX;
 
-impl CrawlPageV1 {
+impl CrawlPageV2 {
     /// Whether somebody said that pages like this one are wanted.
     pub fn is_kept_by_rule(&self) -> bool {
         self.kept_by.is_some_and(|rule| rule != KEPT_BY_NONE)
     }
 }
 
-impl Record for CrawlPageV1 {}
+impl Record for CrawlPageV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<CrawlPageV1>(body).map(CrawlPageV2::from),
+            _ => Err(CodecError(format!("row version {version} is unknown to this release"))),
+        }
+    }
+}
 
 type PageKey = (InputRunId, ShortDigest);
 
 /// Pages that wait.
-pub static PAGES_WAITING: Index<(InputRunId, u64), CrawlPageV1> =
+pub static PAGES_WAITING: Index<(InputRunId, u64), CrawlPageV2> =
     Index::new("crawl_pages.waiting", |page, keys| {
         if page.state == PageState::Waiting {
             keys.add((page.frontier, page.order));
         }
     });
 
-pub static PAGES_UNDER_WAY: Index<InputRunId, CrawlPageV1> =
+pub static PAGES_UNDER_WAY: Index<InputRunId, CrawlPageV2> =
     Index::new("crawl_pages.under_way", |page, keys| {
         if matches!(page.state, PageState::UnderWay(_)) {
             keys.add(page.frontier);
         }
     });
 
-pub static CRAWL_PAGES: OrgTable<PageKey, CrawlPageV1> =
+pub static CRAWL_PAGES: OrgTable<PageKey, CrawlPageV2> =
     OrgTable::new("crawl_pages", "Page").indexed(&[&PAGES_WAITING, &PAGES_UNDER_WAY]);
 
 /// What pages of a shape have brought.
@@ -246,3 +279,26 @@ pub static CRAWL_SEEN: OrgTable<(InputId, ShortDigest), SeenV1> = OrgTable::new(
 /// A frontier that nobody goes on with and of which there is something left to remove.
 pub static FRONTIERS_GONE: OrgTable<InputRunId, GoneV1> =
     OrgTable::new("crawl_frontiers_gone", "Frontier").uncounted();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::codec::{decode, encode};
+
+    #[test]
+    fn a_page_of_the_release_before_is_read() {
+        let old = CrawlPageV1 {
+            frontier: InputRunId::new(),
+            url: "https://example.com/a".into(),
+            depth: 3,
+            kept_by: Some(KEPT_BY_NONE),
+            follow: true,
+            state: PageState::UnderWay(JobId::new()),
+            order: 7,
+            claims: 1,
+        };
+        let read: CrawlPageV2 = decode(&encode(&old).unwrap()).unwrap();
+        assert_eq!((&read.url, read.state, read.found_on), (&old.url, old.state, None));
+        assert_eq!(read, CrawlPageV2::from(old));
+    }
+}

@@ -7,11 +7,16 @@ use super::submit::{SubmitContext, new_job, priced};
 use crate::features::urls::UrlV1;
 use crate::features::{billing, extraction, site_sessions, urls, workflows};
 use base::clock::Timestamp;
+use base::codec::Json;
 use base::ids::{BatchId, JobId, ScheduleId, ScheduleRunId, SiteSessionId, UrlId, WorkflowId};
 use base::terms::{JobStatus, PageType};
 use base::web::WebUrl;
 use base::{Code, Error, Result};
+use serde_json::json;
 use store::{OrgRead, OrgWrite, readable};
+
+/// Bytes of the address of the page on which a crawl found another; a longer one is not noted.
+const FOUND_ON_BYTES_MAX: usize = 2_000;
 
 /// What the jobs of a run have in common.
 #[derive(Clone, Debug)]
@@ -59,6 +64,18 @@ pub struct PageJob {
     /// What it is where the URL's row does not say.
     pub page_type: Option<PageType>,
     pub tags: Vec<String>,
+    /// The page whose link led there; a crawl's jobs say it in their metadata.
+    pub found_on: Option<String>,
+}
+
+impl PageJob {
+    /// What its job has as metadata: `foundOn`, unless the address is longer than any that is of use there.
+    fn metadata(&self) -> Json {
+        match self.found_on.as_ref().filter(|url| url.len() <= FOUND_ON_BYTES_MAX) {
+            Some(url) => Json(json!({ "foundOn": url })),
+            None => Json(json!({})),
+        }
+    }
 }
 
 /// Writes a job for each of these URLs and reserves its credits, one after the other, until credits or room end. A URL that
@@ -85,7 +102,10 @@ pub fn submit_pages(
         let made = job_of(tx, context, run, &page.url, row.as_ref())?;
         Ok(made.map(|NewJob { job, session }| {
             let page_type = job.page_type.or(page.page_type);
-            NewJob { job: JobV2 { page_type, tags: page.tags.clone(), ..job }, session }
+            NewJob {
+                job: JobV2 { page_type, tags: page.tags.clone(), metadata: page.metadata(), ..job },
+                session,
+            }
         }))
     })
 }

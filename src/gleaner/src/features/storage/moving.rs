@@ -34,6 +34,7 @@ const PLACES_OF_FAILING: usize = 4;
 const REST: Duration = Duration::from_secs(5);
 /// The longest pause after failures; the first is a second.
 const PAUSE_LONGEST: Duration = Duration::from_secs(60);
+
 /// Moves pages until the box drains.
 pub(super) async fn move_all(context: TaskContext) -> Result<()> {
     let storages = context.service::<Storages>();
@@ -153,19 +154,19 @@ impl Turn<'_> {
     /// Asks storages that failed whether they work again, and says of both.
     async fn look_after_failing(&self, all: &[StorageV1]) -> Result<()> {
         let failing = self.storages.with(self.org, |state| state.failing.clone());
-        for number in failing.keys() {
+        for (number, failure) in &failing {
             let Some(row) = all.iter().find(|row| row.number == *number) else {
                 self.storages.with(self.org, |state| state.failing.remove(number));
                 continue;
             };
+            // A failure that only a reader has met is said here, also when it is over by now.
+            self.note(row, Err(failure.error.clone())).await?;
             // Within the time that a caller would wait: what is over is to be seen soon.
             let client = self.storages.client(self.org, row, true)?;
             match client.list(&folder(self.org), None, 1).await {
                 Ok(_) => {
-                    let was = self.storages.with(self.org, |state| state.failing.remove(number));
-                    if was.is_some_and(|was| was.is_told) {
-                        tell::recovered(&self.rows, row).await?;
-                    }
+                    self.storages.with(self.org, |state| state.failing.remove(number));
+                    tell::recovered(&self.rows, row).await?;
                 }
                 Err(error) => self.note(row, Err(error)).await?,
             }

@@ -29,14 +29,14 @@ export function fitting(columns: readonly string[], rows: Row[]): ChartChoice | 
   return other ? { kind: "scatter", x: other, y } : undefined;
 }
 
-function Bars({ rows, choice }: { rows: Row[]; choice: ChartChoice }) {
-  const most = Math.max(...rows.map((row) => Math.abs(Number(row[choice.y]) || 0)), Number.MIN_VALUE);
+export function Bars({ rows, x, y }: { rows: Row[]; x: string; y: string }) {
+  const most = Math.max(...rows.map((row) => Math.abs(Number(row[y]) || 0)), Number.MIN_VALUE);
   return (
-    <div class="horizontal" role="img" aria-label={`${choice.y} by ${choice.x}`}>
+    <div class="horizontal" role="img" aria-label={`${y} by ${x}`}>
       {rows.slice(0, BARS_MAX).map((row, index) => {
-        const value = Number(row[choice.y]) || 0;
+        const value = Number(row[y]) || 0;
         return [
-          <span class="cut" key={`${index}.name`} title={shown(row[choice.x])}>{shown(row[choice.x]) || "null"}</span>,
+          <span class="cut" key={`${index}.name`} title={shown(row[x])}>{shown(row[x]) || "null"}</span>,
           <div class="bar" key={index}>
             <svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">
               <rect width={(Math.abs(value) / most) * 100} height="12" fill={value < 0 ? "var(--bad)" : "var(--accent)"} />
@@ -49,14 +49,16 @@ function Bars({ rows, choice }: { rows: Row[]; choice: ChartChoice }) {
   );
 }
 
-function Points({ rows, choice }: { rows: Row[]; choice: ChartChoice }) {
-  const isTime = dated(rows, choice.x);
+/** Lines, or points, of one column or several by another. */
+export function Points({ rows, x, y, scattered = false, height = 320 }: { rows: Row[]; x: string; y: readonly string[]; scattered?: boolean; height?: number }) {
+  const isTime = dated(rows, x);
   const drawn = useMemo(() => {
-    const found = rows.map((row) => ({ x: isTime ? Date.parse(String(row[choice.x])) / 1_000 : Number(row[choice.x]), y: typeof row[choice.y] === "number" ? Number(row[choice.y]) : null }));
+    const found = rows.map((row) => ({ x: isTime ? Date.parse(String(row[x])) / 1_000 : Number(row[x]), row }));
     found.sort((a, b) => a.x - b.x);
-    return { at: found.map((point) => point.x), series: [{ label: choice.y, values: found.map((point) => point.y) }] };
-  }, [rows, choice.x, choice.y]);
-  return <Plot at={drawn.at} series={drawn.series} time={isTime} points={choice.kind === "scatter"} height={320} label={`${choice.y} by ${choice.x}`} />;
+    const value = (row: Row, name: string) => (typeof row[name] === "number" ? Number(row[name]) : null);
+    return { at: found.map((point) => point.x), series: y.map((name) => ({ label: name, values: found.map((point) => value(point.row, name)) })) };
+  }, [rows, x, y.join("\n")]);
+  return <Plot at={drawn.at} series={drawn.series} time={isTime} points={scattered} height={height} label={`${y.join(", ")} by ${x}`} />;
 }
 
 export function Chart({ columns, rows, choice, onChoose }: { columns: readonly string[]; rows: Row[]; choice: ChartChoice | undefined; onChoose: (choice: ChartChoice) => void }) {
@@ -71,7 +73,7 @@ export function Chart({ columns, rows, choice, onChoose }: { columns: readonly s
         <Choice label="Of" value={at.y} options={names} onPick={(y) => onChoose({ ...at, y })} />
         {rows.length >= 200 && <span class="hint">Of the first {rows.length} rows</span>}
       </div>
-      <div class="inner chart">{at.kind === "bar" ? <Bars rows={rows} choice={at} /> : <Points rows={rows} choice={at} />}</div>
+      <div class="inner chart">{at.kind === "bar" ? <Bars rows={rows} x={at.x} y={at.y} /> : <Points rows={rows} x={at.x} y={[at.y]} scattered={at.kind === "scatter"} />}</div>
     </div>
   );
 }

@@ -16,6 +16,8 @@ export interface EditorHandle {
 interface Props {
   start: string;
   tables: SQLNamespace;
+  /** Values of columns by their names, to be offered where one is compared. */
+  samples: ReadonlyMap<string, readonly string[]>;
   onChange: (text: string) => void;
   onRun: () => void;
   handle: (handle: EditorHandle) => void;
@@ -45,7 +47,26 @@ const look = EditorView.theme({
   ".cm-panels input, .cm-panels button": { color: "var(--ink)", backgroundColor: "var(--sheet)", backgroundImage: "none", border: "1px solid var(--line-strong)" },
 });
 
-export default function Editor({ start, tables, onChange, onRun, handle }: Props) {
+/** What stands in front of a value that is being written: a column, a comparison, a quote. */
+const COMPARED = /(\w+)"?\s*(?:=|<>|!=|\bi?like\b|\bin\s*\((?:[^()]*,)?)\s*'[^']*$/i;
+const LOOKED_BACK = 400;
+
+/** As CodeMirror asks for completions. */
+interface Asked {
+  state: { sliceDoc: (from: number, to: number) => string };
+  pos: number;
+}
+
+/** Offers what the column that is compared is known to have. */
+const values = (samples: ReadonlyMap<string, readonly string[]>) => (asked: Asked) => {
+  const before = asked.state.sliceDoc(Math.max(0, asked.pos - LOOKED_BACK), asked.pos);
+  const known = samples.get(COMPARED.exec(before)?.[1]?.toLowerCase() ?? "");
+  if (!known) return null;
+  const from = asked.pos - (before.length - before.lastIndexOf("'") - 1);
+  return { from, options: known.map((label) => ({ label, apply: label.replaceAll("'", "''"), type: "text" })), validFor: /^[^']*$/ };
+};
+
+export default function Editor({ start, tables, samples, onChange, onRun, handle }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const calls = useRef({ onChange, onRun });
   calls.current = { onChange, onRun };
@@ -71,6 +92,7 @@ export default function Editor({ start, tables, onChange, onRun, handle }: Props
         keys,
         basicSetup,
         sql({ dialect: PostgreSQL, schema: tables, upperCaseKeywords: true }),
+        PostgreSQL.language.data.of({ autocomplete: values(samples) }),
         syntaxHighlighting(colours),
         look,
         EditorView.lineWrapping,

@@ -44,6 +44,57 @@ const widthOf = (name: string, rows: Row[]) => {
   return Math.min(Math.max(longest * 7.6 + 24, 70), 380);
 };
 
+const WIDTH_MIN_PX = 48;
+const WIDTH_MAX_PX = 1_600;
+const WIDTH_STEP_PX = 24;
+
+/** Widths of the columns: what their first rows need, or what somebody pulled them to. */
+function useWidths(columns: readonly string[], first: Row[]) {
+  const [own, setOwn] = useState<ReadonlyMap<string, number>>(new Map());
+  const widths = useMemo(() => columns.map((name) => own.get(name) ?? widthOf(name, first)), [columns, first, own]);
+  const set = (name: string, width: number) => setOwn((known) => new Map(known).set(name, Math.min(Math.max(width, WIDTH_MIN_PX), WIDTH_MAX_PX)));
+  const pull = (name: string, width: number) => (event: PointerEvent) => {
+    event.preventDefault();
+    const handle = event.currentTarget as HTMLElement;
+    const from = event.clientX;
+    handle.setPointerCapture(event.pointerId);
+    const follow = (now: PointerEvent) => set(name, width + now.clientX - from);
+    handle.addEventListener("pointermove", follow);
+    handle.addEventListener("lostpointercapture", () => handle.removeEventListener("pointermove", follow), { once: true });
+  };
+  return { widths, set, pull };
+}
+
+interface Cell {
+  row: number;
+  at: number;
+}
+
+/** Where a key leads from a cell; undefined for keys that lead nowhere. */
+function moved(key: string, from: Cell, last: Cell, page: number): Cell | undefined {
+  const to = (row: number, at: number) => ({ row: Math.min(Math.max(row, 0), last.row), at: Math.min(Math.max(at, 0), last.at) });
+  switch (key) {
+    case "ArrowDown":
+      return to(from.row + 1, from.at);
+    case "ArrowUp":
+      return to(from.row - 1, from.at);
+    case "ArrowRight":
+      return to(from.row, from.at + 1);
+    case "ArrowLeft":
+      return to(from.row, from.at - 1);
+    case "PageDown":
+      return to(from.row + page, from.at);
+    case "PageUp":
+      return to(from.row - page, from.at);
+    case "Home":
+      return to(from.row, 0);
+    case "End":
+      return to(from.row, last.at);
+    default:
+      return undefined;
+  }
+}
+
 export function Grid({ id, columns, total, first }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
@@ -51,7 +102,8 @@ export function Grid({ id, columns, total, first }: Props) {
   const [sort, setSort] = useState<{ name: string; down: boolean }>();
   const [cell, setCell] = useState<{ name: string; value: unknown }>();
   const { pages, want } = usePages(id, first);
-  const widths = useMemo(() => columns.map((name) => widthOf(name, first)), [columns, first]);
+  const { widths, set: setWidth, pull } = useWidths(columns, first);
+  const [active, setActive] = useState<Cell>();
   const isNumber = useMemo(() => columns.map((name) => first.some((row) => typeof row[name] === "number")), [columns, first]);
   useEffect(() => {
     const element = box.current;
@@ -62,6 +114,7 @@ export function Grid({ id, columns, total, first }: Props) {
   }, []);
   useEffect(() => {
     setSort(undefined);
+    setActive(undefined);
     box.current?.scrollTo(0, 0);
   }, [id]);
   const inner = Math.min(total * ROW_PX, TALL_PX_MAX);
@@ -83,16 +136,47 @@ export function Grid({ id, columns, total, first }: Props) {
     return [...first].sort((a, b) => order(rank(a), rank(b)) * (sort.down ? -1 : 1));
   }, [first, sort]);
   const template = { gridTemplateColumns: ["64px", ...widths.map((width) => `${width}px`)].join(" ") };
+  const rowAt = (index: number): Row | undefined => {
+    const page = pages.get(Math.floor(index / PAGE_ROWS));
+    return index < PAGE_ROWS ? sorted[index] : page && page !== "asked" ? page[index % PAGE_ROWS] : undefined;
+  };
+  const show = ({ row, at }: Cell) => {
+    const element = box.current;
+    if (!element) return;
+    const [above, below] = [(row * ROW_PX) / scale, ((row + 2) * ROW_PX + BAR_PX - tall) / scale];
+    if (element.scrollTop > above) element.scrollTop = above;
+    else if (element.scrollTop < below) element.scrollTop = below;
+    const left = 64 + widths.slice(0, at).reduce((sum, width) => sum + width, 0);
+    if (element.scrollLeft > left - 64) element.scrollLeft = left - 64;
+    else element.scrollLeft = Math.max(element.scrollLeft, left + (widths[at] ?? 0) - element.clientWidth);
+  };
+  const keys = (event: KeyboardEvent) => {
+    if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey) return;
+    const from = active ?? { row: Math.ceil((top * scale) / ROW_PX), at: 0 };
+    const name = columns[from.at] ?? "";
+    if (event.altKey && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
+      setWidth(name, (widths[from.at] ?? 0) + (event.key === "ArrowLeft" ? -WIDTH_STEP_PX : WIDTH_STEP_PX));
+    } else if (event.key === "Enter" && active) {
+      const row = rowAt(active.row);
+      if (row) setCell({ name, value: row[name] });
+    } else {
+      const next = moved(event.key, from, { row: total - 1, at: columns.length - 1 }, Math.max(Math.floor(tall / ROW_PX) - 2, 1));
+      if (!next) return;
+      const landed = active ? next : from;
+      setActive(landed);
+      show(landed);
+    }
+    event.preventDefault();
+  };
   const lines = [];
   for (let index = from; index < to; index++) {
-    const page = pages.get(Math.floor(index / PAGE_ROWS));
-    const row = index < PAGE_ROWS ? sorted[index] : page && page !== "asked" ? page[index % PAGE_ROWS] : undefined;
+    const row = rowAt(index);
     const style = { ...template, top: `${(scale === 1 ? index * ROW_PX : top + index * ROW_PX - top * scale) + ROW_PX}px` };
     lines.push(
       <div class="line" role="row" aria-rowindex={index + 2} key={index} style={style}>
         <span class="n dim" role="rowheader">{index + 1}</span>
         {columns.map((name, at) => (
-          <span key={name} role="gridcell" class={`${isNumber[at] ? "n" : ""} ${row && row[name] === null ? "null" : ""}`} title={row ? shown(row[name]).slice(0, 400) : ""} onDblClick={() => row && setCell({ name, value: row[name] })}>
+          <span key={name} role="gridcell" id={`${id}-${index}-${at}`} class={`${isNumber[at] ? "n" : ""} ${row && row[name] === null ? "null" : ""} ${active?.row === index && active.at === at ? "active" : ""}`} onClick={() => setActive({ row: index, at })} title={row ? shown(row[name]).slice(0, 400) : ""} onDblClick={() => row && setCell({ name, value: row[name] })}>
             {row ? (row[name] === null ? "null" : shown(row[name])) : "…"}
           </span>
         ))}
@@ -102,7 +186,7 @@ export function Grid({ id, columns, total, first }: Props) {
   const press = (name: string) => setSort((known) => (known?.name !== name ? { name, down: false } : known.down ? undefined : { name, down: true }));
   return (
     <>
-      <div ref={box} class="grid" style={{ height: `min(52vh, ${inner + ROW_PX + BAR_PX}px)` }} role="grid" tabIndex={0} aria-label="Rows of the result" aria-rowcount={total + 1} aria-colcount={columns.length + 1} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+      <div ref={box} class="grid" style={{ height: `min(52vh, ${inner + ROW_PX + BAR_PX}px)` }} role="grid" tabIndex={0} aria-label="Rows of the result; arrow keys go from cell to cell, Enter opens one, Alt with arrows makes its column wider" aria-activedescendant={active && `${id}-${active.row}-${active.at}`} onKeyDown={keys} aria-rowcount={total + 1} aria-colcount={columns.length + 1} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
         <div class="lines" style={{ height: `${inner + ROW_PX}px` }}>
           <div class="line names" role="row" style={template}>
             <span class="n dim" role="columnheader" aria-label="Number">#</span>
@@ -116,6 +200,7 @@ export function Grid({ id, columns, total, first }: Props) {
                 ) : (
                   name
                 )}
+                <i class="sizer" aria-hidden="true" onPointerDown={pull(name, widths[at] ?? 0)} />
               </span>
             ))}
           </div>

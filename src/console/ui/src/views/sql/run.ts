@@ -2,6 +2,8 @@
 import { api } from "../../api/client";
 import type { ExecutionView } from "../../generated/api";
 
+/** Where this tab keeps the text of the editor. */
+export const DRAFT = "sql.draft";
 /** Short, because a statement can be cancelled only when its id is known. */
 const WAIT_MS = 500;
 const LOOK_EVERY_MS = 500;

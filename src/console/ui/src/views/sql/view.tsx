@@ -10,11 +10,10 @@ import type { ExecutionView, SavedQueryView, TableView } from "../../generated/a
 import { fitting, type ChartChoice } from "./chart";
 import type { EditorHandle } from "./editor";
 import { columnsOf, Result } from "./result";
-import { bound, cancel, ended, errorPlace, parameters, statementAt, submit, type Statement } from "./run";
+import { bound, cancel, DRAFT, ended, errorPlace, parameters, statementAt, submit, type Statement } from "./run";
 import { described, History, Save, Saved, useSaved } from "./saved";
 
 const Editor = lazy(() => import("./editor"));
-const DRAFT = "sql.draft";
 const FIRST = `SELECT domain, page_type, count(*) AS results, round(avg(quality_composite), 3) AS quality, max(scraped_at) AS newest
 FROM readings
 GROUP BY domain, page_type
@@ -25,12 +24,19 @@ const FUNCTIONS = ["count", "sum", "avg", "min", "max", "median", "date_trunc", 
 interface Tables {
   all: TableView[];
   schema: Record<string, string[]>;
+  /** What columns of each name are known to have. */
+  samples: Map<string, string[]>;
 }
 
 async function tables(signal: AbortSignal): Promise<Tables> {
   const { items } = await api("GET /api/v1/bi/tables", { query: { limit: 200 }, signal });
   const all = await Promise.all(items.map((table) => api("GET /api/v1/bi/tables/{name}", { path: { name: table.name }, signal })));
-  return { all, schema: { ...Object.fromEntries(FUNCTIONS.map((name) => [name, []])), ...Object.fromEntries(all.map((table) => [table.name, table.columns.map((column) => column.name)])) } };
+  const samples = new Map<string, string[]>();
+  for (const column of all.flatMap((table) => table.columns)) {
+    const texts = (column.sampleValues ?? []).filter((value) => typeof value === "string");
+    if (texts.length > 0) samples.set(column.name, [...new Set([...(samples.get(column.name) ?? []), ...texts])]);
+  }
+  return { all, samples, schema: { ...Object.fromEntries(FUNCTIONS.map((name) => [name, []])), ...Object.fromEntries(all.map((table) => [table.name, table.columns.map((column) => column.name)])) } };
 }
 
 function Catalog({ all, onName }: { all: TableView[]; onName: (name: string) => void }) {
@@ -188,12 +194,12 @@ export function Sql() {
       <div class="bench">
         <div class="stack">
           <section class="panel">
-            {known.error ? <Trouble error={known.error} retry={known.reload} /> : known.value ? <Editor key={known.value.all.length} start={text} tables={known.value.schema} onChange={onChange} onRun={() => void run(false)} handle={(handle) => (editor.current = handle)} /> : <Bones />}
+            {known.error ? <Trouble error={known.error} retry={known.reload} /> : known.value ? <Editor key={known.value.all.length} start={text} tables={known.value.schema} samples={known.value.samples} onChange={onChange} onRun={() => void run(false)} handle={(handle) => (editor.current = handle)} /> : <Bones />}
             <Parameters names={names} values={values} onSet={(name, value) => setValues(new Map(values).set(name, value))} />
             <div class="filters">
               {busy ? <button type="button" class="button bad" onClick={() => void stop()}>Cancel</button> : <button type="button" class="button main" onClick={() => void run(false)}>Run</button>}
               <button type="button" class="button" disabled={busy} onClick={() => void run(true)}>Plan only</button>
-              <span class="hint"><kbd>Ctrl Enter</kbd> runs the statement at the cursor, or what is marked</span>
+              <span class="hint"><kbd>Ctrl Enter</kbd> runs the statement at the cursor, or what is marked; <kbd>Esc</kbd> and then <kbd>Tab</kbd> leave the editor</span>
             </div>
           </section>
           {error && <p class="note bad" role="alert">{error}</p>}

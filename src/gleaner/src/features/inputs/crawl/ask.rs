@@ -1,7 +1,7 @@
 //! The next pages of a crawl are asked for, inside the caller's transaction.
 
 use super::super::crawl_rows::{
-    CRAWL_PAGES, CRAWL_SEEN, CRAWL_SHAPES, CrawlPageV1, PAGES_WAITING, PageState, ShortDigest,
+    CRAWL_PAGES, CRAWL_SEEN, CRAWL_SHAPES, CrawlPageV2, PAGES_WAITING, PageState, ShortDigest,
 };
 use super::pages::kept_as;
 use super::{Crawling, WINDOW, revisit_after, short};
@@ -40,7 +40,7 @@ pub(super) fn ask(tx: &OrgWrite<'_>, context: &SubmitContext, at: &mut Crawling)
     submit(tx, context, at, picked)
 }
 
-type Picked = (ShortDigest, CrawlPageV1, WebUrl);
+type Picked = (ShortDigest, CrawlPageV2, WebUrl);
 
 /// The first pages that are to be asked for, and whether there are no others; those in front of them that need not be have
 /// had their turn.
@@ -78,7 +78,7 @@ fn needs_asking(
     tx: &OrgRead<'_>,
     at: &mut Crawling,
     key: ShortDigest,
-    page: &CrawlPageV1,
+    page: &CrawlPageV2,
     url: &WebUrl,
 ) -> Result<bool> {
     let shape = short(shape::shape(url));
@@ -115,6 +115,12 @@ fn known(tx: &OrgRead<'_>, at: &Crawling, key: ShortDigest, url: &WebUrl) -> Res
     Ok(row.and_then(|row| row.last_scraped_at).is_some_and(lately).then_some(KnownAs::Itself))
 }
 
+/// The address of the page whose link led to this one first.
+fn found_on(tx: &OrgRead<'_>, page: &CrawlPageV2) -> Result<Option<String>> {
+    let Some(key) = page.found_on else { return Ok(None) };
+    Ok(tx.get(&CRAWL_PAGES, &(page.frontier, key))?.map(|from| from.url))
+}
+
 fn submit(tx: &OrgWrite<'_>, context: &SubmitContext, at: &mut Crawling, picked: Vec<Picked>) -> Result<()> {
     let run = RunJobs {
         batch: at.run.batch(),
@@ -124,16 +130,19 @@ fn submit(tx: &OrgWrite<'_>, context: &SubmitContext, at: &mut Crawling, picked:
         options: jobs::options("options", NewOptions::default())?,
         session: None,
     };
-    let job = |(_, page, url): &Picked| match page.kept_by {
-        None => PageJob { url: url.clone(), page_type: None, tags: Vec::new() },
-        Some(kept_by) => {
-            let own = kept_as(at, kept_by);
-            let more = at.input.tags.iter().filter(|tag| !own.tags.contains(tag));
-            let tags = own.tags.iter().chain(more).cloned().collect();
-            PageJob { url: url.clone(), page_type: own.page_type, tags }
-        }
+    let job = |(_, page, url): &Picked| {
+        let (url, found_on) = (url.clone(), found_on(tx, page)?);
+        Ok(match page.kept_by {
+            None => PageJob { url, page_type: None, tags: Vec::new(), found_on },
+            Some(kept_by) => {
+                let own = kept_as(at, kept_by);
+                let more = at.input.tags.iter().filter(|tag| !own.tags.contains(tag));
+                let tags = own.tags.iter().chain(more).cloned().collect();
+                PageJob { url, page_type: own.page_type, tags, found_on }
+            }
+        })
     };
-    let pages: Vec<_> = picked.iter().map(job).collect();
+    let pages: Vec<_> = picked.iter().map(job).collect::<Result<_>>()?;
     let (part, ids) = submit_pages(tx, context, &run, &pages)?;
     for ((key, mut page, _), id) in picked.into_iter().zip(ids) {
         at.frontier.waiting -= 1;

@@ -11,7 +11,7 @@ mod rules;
 mod take;
 
 use super::crawl_rows::{
-    CRAWL_CONTENTS, CRAWL_PAGES, CRAWL_RUNS, CRAWL_SHAPES, CRAWLS, CrawlPageV1, CrawlRunV1, CrawlV1,
+    CRAWL_CONTENTS, CRAWL_PAGES, CRAWL_RUNS, CRAWL_SHAPES, CRAWLS, CrawlPageV2, CrawlRunV1, CrawlV1,
     FRONTIER_TERMS, FRONTIERS, FRONTIERS_GONE, FrontierTermsV1, FrontierV1, KEPT_BY_NONE, PAGES_UNDER_WAY,
     PageState, ShortDigest,
 };
@@ -219,7 +219,7 @@ fn begin_frontier(tx: &OrgWrite<'_>, id: InputRunId, input: &InputV1) -> Result<
         if tx.get(&CRAWL_PAGES, &key)?.is_some() {
             continue;
         }
-        let page = CrawlPageV1 {
+        let page = CrawlPageV2 {
             frontier: id,
             url: url.as_str().to_owned(),
             depth: 0,
@@ -228,6 +228,7 @@ fn begin_frontier(tx: &OrgWrite<'_>, id: InputRunId, input: &InputV1) -> Result<
             state: PageState::Waiting,
             order: frontier.next,
             claims: 0,
+            found_on: None,
         };
         tx.insert(&CRAWL_PAGES, &key, &page)?;
         frontier.next += 1;
@@ -298,7 +299,7 @@ pub(super) fn cancel_pages(tx: &OrgWrite<'_>, submit: &SubmitContext, id: InputR
 fn under_way(
     tx: &OrgRead<'_>,
     frontier: InputRunId,
-) -> Result<Vec<(ShortDigest, CrawlPageV1, base::ids::JobId)>> {
+) -> Result<Vec<(ShortDigest, CrawlPageV2, base::ids::JobId)>> {
     let rows = tx.readable_by(&CRAWL_PAGES, &PAGES_UNDER_WAY, frontier, None, None, 2 * WINDOW as usize)?;
     let pages = rows.rows.into_iter().filter_map(|((_, key), page)| match page.state {
         PageState::UnderWay(job) => Some((key, page, job)),

@@ -1,6 +1,6 @@
 //! The pages of a crawl whose jobs have ended: found, loaded and read. Nothing is written here.
 
-use super::super::crawl_rows::{CRAWL_PAGES, CrawlPageV1, KEPT_BY_NONE, KeptAsV1, PageState, ShortDigest};
+use super::super::crawl_rows::{CRAWL_PAGES, CrawlPageV2, KEPT_BY_NONE, KeptAsV1, PageState, ShortDigest};
 use super::super::state::Runner;
 use super::rules::{Role, Rules, Verdict};
 use super::{Crawling, page_key, short, under_way};
@@ -41,7 +41,7 @@ const LOGIN_WORDS: &[&str] =
 /// A page whose job has ended.
 pub(super) struct EndedPage {
     key: ShortDigest,
-    page: CrawlPageV1,
+    page: CrawlPageV2,
     id: JobId,
     /// None where the job is gone.
     job: Option<JobV2>,
@@ -339,7 +339,7 @@ impl Reader {
     fn judge_links(
         &self,
         rules: &Rules,
-        row: &CrawlPageV1,
+        row: &CrawlPageV2,
         said: PageLinks,
         places: &[Option<links::Places>],
         page: &mut ReadPage,
@@ -393,7 +393,7 @@ impl Reader {
 }
 
 /// Whether a link says something new of the page that it leads to.
-pub(super) fn is_news(link: &FoundLink, known: Option<&CrawlPageV1>) -> bool {
+pub(super) fn is_news(link: &FoundLink, known: Option<&CrawlPageV2>) -> bool {
     match known {
         None => true,
         // It was only walked through so far.

@@ -2,7 +2,7 @@
 //! new, shapes that have brought nothing for long.
 
 use super::super::crawl_rows::{
-    CRAWL_CONTENTS, CRAWL_PAGES, CRAWL_SEEN, CRAWL_SHAPES, ContentV1, CrawlPageV1, KEPT_BY_NONE, PageState,
+    CRAWL_CONTENTS, CRAWL_PAGES, CRAWL_SEEN, CRAWL_SHAPES, ContentV1, CrawlPageV2, KEPT_BY_NONE, PageState,
     SeenV1, ShapeV1, ShortDigest, TrapV1,
 };
 use super::pages::{FoundLink, LinksAhead, PageFailure, PageOutcome, ReadPage, TakenPage, is_news};
@@ -111,7 +111,7 @@ impl<'t, 'w> Taking<'t, 'w> {
         }
         let own_shape = WebUrl::parse(&row.url).map(|url| short(shape::shape(&url))).unwrap_or_default();
         for link in ahead.links {
-            self.link(link, own_shape, &mut Brought::default())?;
+            self.link(link, (ahead.key, own_shape), &mut Brought::default())?;
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl<'t, 'w> Taking<'t, 'w> {
     fn read(
         &mut self,
         key: ShortDigest,
-        row: &CrawlPageV1,
+        row: &CrawlPageV2,
         job: JobId,
         mut page: ReadPage,
     ) -> Result<Brought> {
@@ -159,7 +159,7 @@ impl<'t, 'w> Taking<'t, 'w> {
         let mut brought = Brought { kept: self.keep(key, row, job, &mut page)?, hope: false };
         let own_shape = WebUrl::parse(&row.url).map(|url| short(shape::shape(&url))).unwrap_or_default();
         for link in page.links {
-            self.link(link, own_shape, &mut brought)?;
+            self.link(link, (key, own_shape), &mut brought)?;
         }
         Ok(brought)
     }
@@ -170,13 +170,13 @@ impl<'t, 'w> Taking<'t, 'w> {
     }
 
     /// Counts a page that is another one.
-    fn double(&mut self, key: ShortDigest, row: &CrawlPageV1) -> Result<()> {
+    fn double(&mut self, key: ShortDigest, row: &CrawlPageV2) -> Result<()> {
         self.at.row.found.duplicates += 1;
         if row.kept_by.is_some() { self.see(key, true) } else { Ok(()) }
     }
 
     /// Whether another page of the walk is this one: the one that it led to, or one with the same bytes.
-    fn is_double(&mut self, key: ShortDigest, row: &CrawlPageV1, page: &ReadPage) -> Result<bool> {
+    fn is_double(&mut self, key: ShortDigest, row: &CrawlPageV2, page: &ReadPage) -> Result<bool> {
         let frontier = self.at.frontier.id;
         if page.key != key {
             let known = self.tx.get(&CRAWL_PAGES, &(frontier, page.key))?;
@@ -203,7 +203,7 @@ impl<'t, 'w> Taking<'t, 'w> {
     /// Notes a page that nobody needs to ask for any more.
     fn know(&mut self, key: ShortDigest, url: &WebUrl, role: Role, depth: u16) -> Result<()> {
         let order = self.next_order(depth);
-        let row = CrawlPageV1 {
+        let row = CrawlPageV2 {
             frontier: self.at.frontier.id,
             url: url.as_str().to_owned(),
             depth,
@@ -212,6 +212,7 @@ impl<'t, 'w> Taking<'t, 'w> {
             state: PageState::Done,
             order,
             claims: 1,
+            found_on: None,
         };
         self.tx.put(&CRAWL_PAGES, &(self.at.frontier.id, key), &row)
     }
@@ -222,7 +223,7 @@ impl<'t, 'w> Taking<'t, 'w> {
     }
 
     /// Keeps a page under the address that it says is its own; whether it is one more.
-    fn keep(&mut self, key: ShortDigest, row: &CrawlPageV1, job: JobId, page: &mut ReadPage) -> Result<bool> {
+    fn keep(&mut self, key: ShortDigest, row: &CrawlPageV2, job: JobId, page: &mut ReadPage) -> Result<bool> {
         let Some(own) = page.own.take() else { return Ok(false) };
         self.see(key, page.key != key)?;
         let mut candidate = own;
@@ -234,7 +235,7 @@ impl<'t, 'w> Taking<'t, 'w> {
                 Some(target) if target.claims >= CLAIMS_MAX => {}
                 Some(target) => {
                     let claims = target.claims + 1;
-                    let target = CrawlPageV1 { claims, ..target };
+                    let target = CrawlPageV2 { claims, ..target };
                     self.tx.put(&CRAWL_PAGES, &(self.at.frontier.id, target_key), &target)?;
                     self.double(key, row)?;
                     return Ok(false);
@@ -263,8 +264,13 @@ impl<'t, 'w> Taking<'t, 'w> {
         }
     }
 
-    /// Takes in a link of a page of this shape.
-    fn link(&mut self, link: FoundLink, own_shape: ShortDigest, brought: &mut Brought) -> Result<()> {
+    /// Takes in a link of a page, of which its key and its shape are given.
+    fn link(
+        &mut self,
+        link: FoundLink,
+        (own, own_shape): (ShortDigest, ShortDigest),
+        brought: &mut Brought,
+    ) -> Result<()> {
         let key = (self.at.frontier.id, link.key);
         let known = self.tx.get(&CRAWL_PAGES, &key)?;
         if !is_news(&link, known.as_ref()) {
@@ -294,7 +300,7 @@ impl<'t, 'w> Taking<'t, 'w> {
         let may_bring = shape.pages < BARREN_MAX || shape.since_kept < BARREN_MAX;
         brought.kept |= is_kept;
         brought.hope |= link.shape != own_shape && !shape.is_closed && may_bring;
-        let row = CrawlPageV1 {
+        let row = CrawlPageV2 {
             frontier: self.at.frontier.id,
             url: link.url.as_str().to_owned(),
             depth: link.depth,
@@ -303,6 +309,7 @@ impl<'t, 'w> Taking<'t, 'w> {
             state: PageState::Waiting,
             order: self.next_order(link.depth),
             claims: 1,
+            found_on: Some(own),
         };
         self.at.frontier.waiting += 1;
         self.tx.put(&CRAWL_PAGES, &key, &row)

@@ -1,0 +1,119 @@
+// Past runs of a schedule by the days of a month: how many went well, failed, were left out or missed.
+import { useState } from "preact/hooks";
+import { api } from "../api/client";
+import { useLoad } from "../api/use";
+import { Badge, Bones, Empty, Panel, Trouble } from "../parts/basic";
+import { number, Time } from "../parts/figures";
+import { Rows } from "../parts/list";
+import type { RunView } from "../generated/api";
+
+const PAGE = 200;
+/** A schedule of each minute has 45,000 runs a month: the newest are shown, and that there are more is said. */
+const PAGES_MAX = 12;
+const WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const GROUPS = [["accent", "completed", "went well"], ["bad", "failed", "failed"], ["warn", "skipped_overlap", "left out"], ["info", "skipped_misfire", "missed"]] as const;
+const monthName = new Intl.DateTimeFormat("en", { month: "long", year: "numeric" });
+const dayName = new Intl.DateTimeFormat("en", { dateStyle: "full" });
+
+const dayOf = (at: Date) => `${at.getFullYear()}-${at.getMonth()}-${at.getDate()}`;
+
+interface Month {
+  days: Map<string, RunView[]>;
+  isCut: boolean;
+}
+
+/** The runs that were due in the month, by days of the reader's zone. */
+async function month(id: string, from: Date, signal: AbortSignal): Promise<Month> {
+  const to = new Date(from.getFullYear(), from.getMonth() + 1, 1);
+  const days = new Map<string, RunView[]>();
+  let cursor: string | null = null;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const found: { items: RunView[]; nextCursor: string | null } = await api("GET /api/v1/schedules/runs", { query: { scheduleId: id, limit: PAGE, ...(cursor && { cursor }) }, signal });
+    for (const run of found.items) {
+      const at = new Date(run.scheduledFor);
+      if (at < from || at >= to) continue;
+      const day = dayOf(at);
+      days.set(day, [...(days.get(day) ?? []), run]);
+    }
+    const last = found.items.at(-1);
+    cursor = found.nextCursor;
+    if (!cursor || (last && new Date(last.scheduledFor) < from)) return { days, isCut: false };
+  }
+  return { days, isCut: true };
+}
+
+const groupOf = (run: RunView) => (run.status === "completed" && run.failed > 0 && run.succeeded === 0 ? "failed" : run.status === "no_urls" ? "completed" : run.status);
+
+function told(runs: readonly RunView[]): string {
+  const counts = GROUPS.map(([, status, word]) => [runs.filter((run) => groupOf(run) === status).length, word] as const);
+  return counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`).join(", ") || `${runs.length} under way`;
+}
+
+function Day({ at, runs, isOpen, onOpen }: { at: Date; runs: readonly RunView[]; isOpen: boolean; onOpen: () => void }) {
+  const isToday = dayOf(at) === dayOf(new Date());
+  if (runs.length === 0) return <span class={`day ${isToday ? "today" : ""}`}>{at.getDate()}</span>;
+  return (
+    <button type="button" class={`day ${isToday ? "today" : ""}`} aria-pressed={isOpen} title={told(runs)} onClick={onOpen}>
+      {at.getDate()}
+      <span class="dots" aria-hidden="true">
+        {GROUPS.map(([colour, status]) => {
+          const count = runs.filter((run) => groupOf(run) === status).length;
+          return count > 0 && <i key={status} class={colour}>{count > 99 ? "99+" : count}</i>;
+        })}
+      </span>
+      <span class="quiet">{dayName.format(at)}: {told(runs)}</span>
+    </button>
+  );
+}
+
+export function Calendar({ id, turn, onJobs }: { id: string; turn: number; onJobs: (run: string) => void }) {
+  const [from, setFrom] = useState(() => new Date(new Date().getFullYear(), new Date().getMonth(), 1));
+  const [open, setOpen] = useState<string>();
+  const found = useLoad((signal) => month(id, from, signal), [id, from.getTime(), turn]);
+  const step = (months: number) => {
+    setOpen(undefined);
+    setFrom(new Date(from.getFullYear(), from.getMonth() + months, 1));
+  };
+  const count = new Date(from.getFullYear(), from.getMonth() + 1, 0).getDate();
+  const lead = (from.getDay() + 6) % 7;
+  const runs = open ? (found.value?.days.get(open) ?? []) : [];
+  const isNow = from.getTime() >= new Date(new Date().getFullYear(), new Date().getMonth(), 1).getTime();
+  return (
+    <Panel
+      title={`Runs of ${monthName.format(from)}`}
+      side={
+        <>
+          <span class="legend">{GROUPS.map(([colour, , word]) => <span key={word}><i class={colour} /> {word}</span>)}</span>
+          <button type="button" class="button small" aria-label="The month before" onClick={() => step(-1)}>←</button>
+          <button type="button" class="button small" aria-label="The month after" disabled={isNow} onClick={() => step(1)}>→</button>
+        </>
+      }
+    >
+      {found.error ? <Trouble error={found.error} retry={found.reload} /> : !found.value ? <Bones /> : (
+        <div class="stack">
+          <div class="calendar">
+            {WEEK.map((name) => <span class="hint" key={name}>{name}</span>)}
+            {Array.from({ length: lead }, (_, index) => <span key={`lead ${index}`} />)}
+            {Array.from({ length: count }, (_, index) => {
+              const at = new Date(from.getFullYear(), from.getMonth(), index + 1);
+              const day = dayOf(at);
+              return <Day key={day} at={at} runs={found.value?.days.get(day) ?? []} isOpen={day === open} onOpen={() => setOpen(day === open ? undefined : day)} />;
+            })}
+          </div>
+          {found.value.isCut && <p class="note warn">It ran too often for all of the month to be shown: the newest runs are.</p>}
+          {open && (runs.length === 0 ? <Empty title="No runs that day" /> : (
+            <Rows label="Runs of the day" rows={runs} id={(run) => run.id} columns={[
+              { title: "Due", cell: (run) => <Time at={run.scheduledFor} exact /> },
+              { title: "By", cell: (run) => run.trigger },
+              { title: "State", cell: (run) => <Badge state={run.status} /> },
+              { title: "Succeeded", number: true, cell: (run) => number(run.succeeded) },
+              { title: "Failed", number: true, cell: (run) => number(run.failed) },
+              { title: "", cell: (run) => <span class="dim">{run.message}</span> },
+              { title: "", cell: (run) => run.jobsCreated > 0 && <button type="button" class="button small" onClick={() => onJobs(run.id)}>Jobs</button> },
+            ]} />
+          ))}
+        </div>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,157 @@
+// An output as it is asked for: to an endpoint, a chat, a feed, a table of PostgreSQL, or files; with its condition tried as one
+// types.
+import { useEffect, useState } from "preact/hooks";
+import { api, local, said } from "../api/client";
+import { toast } from "../app/state";
+import { Check, Choice, Field, Form, Secret, Text } from "../parts/basic";
+import { number, Time } from "../parts/figures";
+import type { ChatProduct, DryRunView, FileFormat, FilesOfOutput, OutputKind, OutputView, PostgresOfOutput, SslMode, WriteMode } from "../generated/api";
+
+export const KINDS = [["webhook", "Webhook"], ["chat", "Chat message"], ["feed", "Feed to subscribe to"], ["postgres", "PostgreSQL table"], ["files", "Files"]] as const;
+const PRODUCTS = [["slack", "Slack"], ["mattermost", "Mattermost"], ["teams", "Microsoft Teams"], ["discord", "Discord"]] as const;
+const SSL = (["verify-full", "verify-ca", "require", "prefer", "allow", "disable"] as const).map((mode) => [mode, mode] as const);
+const EVENTS = ["result.new", "result.changed", "result.gone", "job.succeeded", "job.failed", "batch.completed", "schedule.completed", "schedule.failed", "schema.drifted", "monitor.firing", "monitor.ok"];
+/** Rows of results are all that tables and files take. */
+const ROWS_ONLY: readonly OutputKind[] = ["postgres", "files"];
+const TYPE_AFTER_MS = 350;
+const listed = (text: string) => text.split(",").map((one) => one.trim()).filter(Boolean);
+
+/** What the output would say of the last events, while its condition is being typed. */
+function Tried({ id, condition }: { id: string; condition: string }) {
+  const [told, setTold] = useState<DryRunView | string>();
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      api("POST /api/v1/outputs/{id}/test", { path: { id }, body: { dryRun: true, condition: condition.trim() || null } }).then((view) => setTold(view.dryRun ?? undefined), (error: unknown) => setTold(said(error)));
+    }, TYPE_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [id, condition]);
+  if (told === undefined) return null;
+  if (typeof told === "string") return <p class="note warn" role="status">{told}</p>;
+  const matching = told.events.filter((event) => event.verdict === "delivered");
+  return (
+    <p class="note" role="status">
+      Of the last {number(told.events.length)} events {number(matching.length)} would be delivered
+      {matching[0] && <>, the newest <Time at={matching[0].at} /> ({matching[0].kind})</>}.
+    </p>
+  );
+}
+
+type Part<T> = { of: T; put: (change: Partial<T>) => void; known: boolean };
+
+function Server({ of, put, known }: Part<PostgresOfOutput>) {
+  return (
+    <>
+      <div class="two">
+        <Field label="Host"><Text required value={of.host ?? ""} onText={(host) => put({ host })} /></Field>
+        <Field label="Port"><Text type="number" min={1} max={65_535} value={String(of.port ?? 5_432)} onText={(port) => put({ port: Number(port) })} /></Field>
+        <Field label="Database"><Text required value={of.database ?? ""} onText={(database) => put({ database })} /></Field>
+      </div>
+      <div class="two">
+        <Field label="User"><Text required autocomplete="off" value={of.user ?? ""} onText={(user) => put({ user })} /></Field>
+        <Field label="Password" hint={known ? "Empty: as it is." : undefined}><Text type="password" autocomplete="off" value={of.password ?? ""} onText={(password) => put({ password })} /></Field>
+        <Field label="Secured (sslmode)"><Choice value={of.sslmode ?? "verify-full"} options={SSL} onPick={(sslmode: SslMode) => put({ sslmode })} /></Field>
+      </div>
+      <div class="two">
+        <Field label="Schema"><Text value={of.schema ?? "public"} onText={(schema) => put({ schema })} /></Field>
+        <Field label="Table" hint="It is made where it is not there."><Text required value={of.table ?? ""} onText={(table) => put({ table })} /></Field>
+        <Field label="Rows"><Choice value={of.mode ?? "append"} options={[["append", "One a result"], ["upsert", "One a URL"]] as const} onPick={(mode: WriteMode) => put({ mode })} /></Field>
+      </div>
+    </>
+  );
+}
+
+function Files({ of, put, known }: Part<FilesOfOutput>) {
+  const format = of.format ?? "parquet";
+  return (
+    <>
+      <div class="two">
+        <Field label="Format"><Choice value={format} options={[["parquet", "Parquet"], ["csv", "CSV"], ["jsonl", "JSON lines"]] as const} onPick={(picked: FileFormat) => put({ format: picked, ...(picked !== "parquet" && { delta: false }) })} /></Field>
+        <Field label="Folder" hint="Below that of the organization."><Text value={of.path ?? ""} onText={(path) => put({ path: path || null })} /></Field>
+        <Field label="A file is whole after minutes"><Text type="number" min={1} value={String(of.everyMinutes ?? 15)} onText={(minutes) => put({ everyMinutes: Number(minutes) })} /></Field>
+      </div>
+      {format === "parquet" && !known && <Check label="With a Delta Lake log" on={of.delta ?? false} onSet={(delta) => put({ delta })} />}
+    </>
+  );
+}
+
+function Kept({ kind, secrets, onDone }: { kind: OutputKind; secrets: string[]; onDone: () => void }) {
+  return (
+    <div class="stack">
+      {secrets.map((secret) => <Secret key={secret} text={kind === "feed" ? new URL(local(secret), location.href).href : secret} label={kind === "feed" ? "Whoever knows this address may read the feed." : "The receiver verifies signatures with this."} />)}
+      <div class="row end"><button type="button" class="button main" onClick={onDone}>Done</button></div>
+    </div>
+  );
+}
+
+export function OutputForm({ known, onDone }: { known?: OutputView; onDone: () => void }) {
+  const [kind, setKind] = useState<OutputKind>(known?.kind ?? "webhook");
+  const [name, setName] = useState(known?.name ?? "");
+  const [url, setUrl] = useState(known?.url ?? "");
+  const [product, setProduct] = useState<ChatProduct>(known?.product ?? "slack");
+  const [postgres, setPostgres] = useState<PostgresOfOutput>(() => {
+    const { hasPassword: _, ...server } = known?.postgres ?? { hasPassword: false };
+    return server;
+  });
+  const [files, setFiles] = useState<FilesOfOutput>(() => known?.files ?? {});
+  const [events, setEvents] = useState<readonly string[]>(known?.events ?? ["result.changed"]);
+  const [tags, setTags] = useState(known?.tags.join(", ") ?? "");
+  const [domain, setDomain] = useState(known?.domain ?? "");
+  const [pageTypes, setPageTypes] = useState(known?.pageTypes.join(", ") ?? "");
+  const [condition, setCondition] = useState(known?.condition ?? "");
+  const [secrets, setSecrets] = useState<string[]>();
+  const hasUrl = kind === "webhook" || kind === "chat";
+  const isRows = ROWS_ONLY.includes(kind);
+  const shownEvents = isRows ? ["result.new", "result.changed"] : [...new Set([...EVENTS, ...events])];
+  const send = async () => {
+    const chosen = isRows ? events.filter((one) => shownEvents.includes(one)) : [...events];
+    const body = {
+      name: name || null,
+      events: chosen,
+      tags: listed(tags),
+      pageTypes: listed(pageTypes),
+      domain: domain || null,
+      condition: condition.trim() || null,
+      ...(hasUrl && url && { url }),
+      ...(kind === "chat" && { product }),
+      ...(kind === "postgres" && { postgres: { ...postgres, password: postgres.password || null } }),
+      ...(kind === "files" && { files }),
+    };
+    if (known) {
+      const clear = [...(domain ? [] : ["domain" as const]), ...(condition.trim() ? [] : ["condition" as const])];
+      await api("PATCH /api/v1/outputs/{id}", { path: { id: known.id }, body: { ...body, clear } });
+      toast("Saved");
+      return onDone();
+    }
+    const made = await api("POST /api/v1/outputs", { body: { ...body, kind } });
+    if (made.secrets?.length) return setSecrets(made.secrets);
+    toast("The output was made");
+    onDone();
+  };
+  if (secrets) return <Kept kind={kind} secrets={secrets} onDone={onDone} />;
+  const toggle = (event: string) => setEvents(events.includes(event) ? events.filter((one) => one !== event) : [...events, event]);
+  return (
+    <Form send={known ? "Save" : "Make the output"} onSend={send} onCancel={onDone}>
+      <div class="two">
+        {!known && <Field label="Kind"><Choice value={kind} options={KINDS} onPick={setKind} /></Field>}
+        <Field label="Name"><Text maxLength={200} value={name} onText={setName} /></Field>
+        {kind === "chat" && <Field label="Of"><Choice value={product} options={PRODUCTS} onPick={setProduct} /></Field>}
+      </div>
+      {hasUrl && <Field label="Endpoint" hint={kind === "webhook" ? "Gets each event as a signed POST." : known ? "Empty: as it is; it is not shown again." : "The address that the chat gave for messages."}><Text type="url" required={!known || kind === "webhook"} placeholder="https://hooks.example/gleaner" value={url} onText={setUrl} /></Field>}
+      {kind === "postgres" && <Server of={postgres} known={Boolean(known)} put={(change) => setPostgres({ ...postgres, ...change })} />}
+      {kind === "files" && <Files of={files} known={Boolean(known)} put={(change) => setFiles({ ...files, ...change })} />}
+      <fieldset class="permissions">
+        <legend>Events</legend>
+        {shownEvents.map((event) => <Check key={event} label={event} on={events.includes(event)} onSet={() => toggle(event)} />)}
+      </fieldset>
+      <div class="two">
+        <Field label="Tags" hint="All must be there."><Text value={tags} onText={setTags} /></Field>
+        <Field label="Domain"><Text value={domain} onText={setDomain} /></Field>
+        <Field label="Page types"><Text value={pageTypes} onText={setPageTypes} /></Field>
+      </div>
+      <Field label="Condition" hint='Such as: drop(price) > 10% or availability == "in_stock"'>
+        <textarea class="mono" rows={3} value={condition} onInput={(event) => setCondition(event.currentTarget.value)} />
+      </Field>
+      {known && <Tried id={known.id} condition={condition} />}
+    </Form>
+  );
+}
