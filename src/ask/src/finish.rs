@@ -173,7 +173,11 @@ fn bucketed(
 fn ranked(plan: &mut Plan, said: &mut Fragment, time: Option<usize>, table: &Table) -> Result<(), String> {
     if let Some(newest) = said.newest {
         let time = time.ok_or("There are no times in that table.")?;
-        said.ranking.get_or_insert(Ranking { column: time, descending: newest });
+        let name = &table.columns[time].name;
+        if said.ranking.is_some() || plan.groups.iter().any(|group| group.column == *name) {
+            return Err(format!("I cannot put that in order by {name}."));
+        }
+        said.ranking = Some(Ranking { column: time, descending: newest });
     }
     if let Some(which) = said.which {
         let group = Group { column: table.columns[which].name.clone(), bucket: None };

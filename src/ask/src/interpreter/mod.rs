@@ -77,7 +77,10 @@ impl<'a> Interpreter<'a> {
                 self.out.most.get_or_insert(true);
             }
             Item::Superlative(columns, descending) => self.superlative(columns, *descending, placed),
-            Item::Newest(newest) => self.out.newest = Some(*newest),
+            Item::Newest(newest) if self.out.newest.is_none_or(|known| known == *newest) => {
+                self.out.newest = Some(*newest);
+            }
+            Item::Newest(_) => self.lost(placed),
             Item::Compare(op) => self.compare(op, placed),
             Item::Between => self.between(placed),
             Item::Not => self.negated = true,
