@@ -1,6 +1,6 @@
-//! Seeded fuzzers of the extraction kernel and of the reader of feeds, for the stable toolchain: no coverage feedback, but strong oracles.
+//! Seeded fuzzers of the extraction kernel, of the reader of feeds and of plain questions, for the stable toolchain: no coverage feedback, but strong oracles.
 //!
-//! `cargo run --release --example fuzz -- --target parser|compiler|jsonpath|numbers|feeds|induce [--seconds 600] [--seed 1] [--case N]`
+//! `cargo run --release --example fuzz -- --target parser|compiler|jsonpath|numbers|feeds|induce|ask [--seconds 600] [--seed 1] [--case N]`
 //!
 //! Every case has a number, and its input follows from seed and number alone, so `--case` repeats a finding. A finding is
 //! a panic, a broken invariant, an answer that an oracle contradicts (html5ever for trees, algebraic laws for
@@ -8,6 +8,7 @@
 //! file; the exit code is then 1. Cases run on a thread with a small stack, so that recursion over the input ends the
 //! process; which case that was stands in the journal file that is printed first.
 
+mod ask;
 mod compiler;
 mod feeds;
 mod induce;
@@ -87,8 +88,11 @@ fn main() -> ExitCode {
             "numbers" => run(&numbers::NumbersTarget, &options),
             "feeds" => run(&feeds::FeedsTarget::new(), &options),
             "induce" => run(&induce::InduceTarget, &options),
+            "ask" => run(&ask::AskTarget, &options),
             other => {
-                eprintln!("--target is parser, compiler, jsonpath, numbers, feeds or induce, not `{other}`");
+                eprintln!(
+                    "--target is parser, compiler, jsonpath, numbers, feeds, induce or ask, not `{other}`"
+                );
                 2
             }
         });

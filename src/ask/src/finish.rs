@@ -3,7 +3,8 @@
 use crate::dates::{Unit, Window};
 use crate::fragment::{Fragment, Ranking};
 use crate::plan::{Condition, Function, Group, Measure, Plan};
-use crate::table::{Kind, Table};
+use crate::table::{Column, Kind, Table};
+use serde_json::Value;
 
 /// Rows of a list where no number is said, and of the most common where none is.
 const LIST_ROWS: u64 = 100;
@@ -14,9 +15,14 @@ const LIST_COLUMNS_MAX: usize = 8;
 
 /// A plan of a question; else why there is none.
 pub(crate) fn finish(mut said: Fragment, table: &Table, has_newest: bool) -> Result<Plan, String> {
+    if said.bare_function == Some(Function::Sum) && said.has_table && said.measures.is_empty() {
+        // "Total jobs last week": how many.
+        (said.bare_function, said.counted) = (None, true);
+    }
     if said.bare_function.is_some() {
         return Err("I do not know of which column.".to_owned());
     }
+    happened(&mut said, table);
     let time = said.time.or_else(|| time_column(table));
     let (window, compared) = window_of(&said)?;
     let mut plan = Plan {
@@ -36,8 +42,14 @@ pub(crate) fn finish(mut said: Fragment, table: &Table, has_newest: bool) -> Res
         plan.measures = vec![Measure { function, column: Some(table.columns[time].name.clone()) }];
         said.newest = None;
     }
+    if !said.windows.is_empty() {
+        // "Scraped since yesterday" says which time is meant, and asks for none.
+        let meant = said.time;
+        said.mentioned.retain(|at| Some(*at) != meant);
+    }
+    grouped(&mut plan, &mut said, table);
     bucketed(&mut plan, &said, compared, time, table)?;
-    ranked(&mut plan, &mut said, time, table);
+    ranked(&mut plan, &mut said, time, table)?;
     measured(&mut plan, &said, table);
     if plan.window != Window::default() {
         let time = time.ok_or("There are no times in that table.")?;
@@ -52,7 +64,61 @@ pub(crate) fn finish(mut said: Fragment, table: &Table, has_newest: bool) -> Res
     if let Some(group) = plan.groups.iter().find(is_json).filter(|_| !plan.measures.is_empty()) {
         return Err(format!("{} is a list in each row; I cannot group by it.", group.column));
     }
+    used(&plan, &said, table)?;
     Ok(plan)
+}
+
+/// "How many jobs finished", without a time when: those that have.
+fn happened(said: &mut Fragment, table: &Table) {
+    let Some(at) = said.happened.filter(|at| table.columns[*at].nullable) else { return };
+    let is_asked = said.windows.is_empty() && said.bucket.is_none() && !said.when && said.newest.is_none();
+    let column = &table.columns[at].name;
+    if is_asked && !said.conditions.iter().any(|known| known.column == *column) {
+        let column = column.clone();
+        said.conditions.push(Condition { column, op: "not_null".to_owned(), value: Value::Null });
+    }
+}
+
+/// Columns of texts that were named beside something that is computed are what it is computed for: "the brand with the highest
+/// average price", "domains by number of jobs".
+fn grouped(plan: &mut Plan, said: &mut Fragment, table: &Table) {
+    let computes = said.counted || !plan.measures.is_empty();
+    if !computes {
+        return;
+    }
+    let is_open = |at: &usize| {
+        let column = &table.columns[*at];
+        matches!(column.kind, Kind::Text | Kind::Bool)
+            && !plan.conditions.iter().any(|condition| condition.column == column.name)
+            && !plan.groups.iter().any(|group| group.column == column.name)
+            && !plan.measures.iter().any(|measure| measure.column.as_ref() == Some(&column.name))
+    };
+    let open: Vec<usize> = said.mentioned.iter().copied().filter(is_open).collect();
+    for (number, at) in open.into_iter().enumerate() {
+        let ranks = said.extreme.is_some() || said.most.is_some();
+        match said.which {
+            None if number == 0 && ranks && plan.groups.is_empty() => {
+                said.which = Some(at);
+                said.singular = said.single.contains(&at);
+            }
+            _ => plan.groups.push(Group { column: table.columns[at].name.clone(), bucket: None }),
+        }
+    }
+}
+
+/// Refuses a plan that leaves out a column that was named: what is not used is said, and not passed over.
+fn used(plan: &Plan, said: &Fragment, table: &Table) -> Result<(), String> {
+    let is_used = |at: &usize| {
+        let name = &table.columns[*at].name;
+        plan.measures.iter().any(|measure| measure.column.as_ref() == Some(name))
+            || plan.groups.iter().any(|group| group.column == *name)
+            || plan.conditions.iter().any(|condition| condition.column == *name)
+            || plan.time.as_ref() == Some(name)
+    };
+    match said.mentioned.iter().find(|at| !is_used(at)) {
+        Some(at) => Err(format!("I do not know what to do with {} in it.", table.columns[*at].name)),
+        None => Ok(()),
+    }
 }
 
 /// The time that is meant where none is said: when a page came, or when a row was made.
@@ -104,11 +170,14 @@ fn bucketed(
 }
 
 /// The order: by a column, by how many there are, or by time.
-fn ranked(plan: &mut Plan, said: &mut Fragment, time: Option<usize>, table: &Table) {
-    if let Some(newest) = said.newest
-        && let Some(time) = time
-    {
-        said.ranking.get_or_insert(Ranking { column: time, descending: newest });
+fn ranked(plan: &mut Plan, said: &mut Fragment, time: Option<usize>, table: &Table) -> Result<(), String> {
+    if let Some(newest) = said.newest {
+        let time = time.ok_or("There are no times in that table.")?;
+        let name = &table.columns[time].name;
+        if said.ranking.is_some() || plan.groups.iter().any(|group| group.column == *name) {
+            return Err(format!("I cannot put that in order by {name}."));
+        }
+        said.ranking = Some(Ranking { column: time, descending: newest });
     }
     if let Some(which) = said.which {
         let group = Group { column: table.columns[which].name.clone(), bucket: None };
@@ -125,6 +194,17 @@ fn ranked(plan: &mut Plan, said: &mut Fragment, time: Option<usize>, table: &Tab
         }
     }
     if let Some(ranking) = &said.ranking {
+        let name = &table.columns[ranking.column].name;
+        let is_group = plan.groups.iter().any(|group| group.column == *name);
+        let is_computed = plan.measures.is_empty()
+            || plan.measures.iter().any(|measure| measure.column.as_ref() == Some(name));
+        if is_group && !ranking.descending {
+            // That is how they are put in order anyway.
+            return Ok(());
+        }
+        if is_group || !is_computed {
+            return Err(format!("I cannot put that in order by {name}."));
+        }
         let function = if ranking.descending { Function::Max } else { Function::Min };
         let measure = Measure { function, column: Some(table.columns[ranking.column].name.clone()) };
         if plan.measures.is_empty() {
@@ -147,6 +227,12 @@ fn ranked(plan: &mut Plan, said: &mut Fragment, time: Option<usize>, table: &Tab
         let is_smallest = plan.measures.first().is_some_and(|measure| measure.function == Function::Min);
         plan.descending = Some(!is_smallest);
     }
+    // One number is neither the first nor the last of anything.
+    let ranks = said.most.is_some() || said.extreme.is_some() || said.top;
+    if ranks && said.ranking.is_none() && plan.groups.is_empty() {
+        return Err(format!("I do not know by what {} are put in order.", plan.table));
+    }
+    Ok(())
 }
 
 /// What is computed, where the question leaves it open.
@@ -159,20 +245,22 @@ fn measured(plan: &mut Plan, said: &Fragment, table: &Table) {
         matches!(column.kind, Kind::Integer | Kind::Float)
             && !plan.conditions.iter().any(|condition| condition.column == column.name)
     };
-    let amount = said.mentioned.iter().copied().find(is_free);
+    let amounts: Vec<usize> = said.mentioned.iter().copied().filter(is_free).collect();
     let only_values = said.which.is_some() && said.most.is_none() && said.extreme.is_none();
-    if let Some(amount) = amount
-        && !said.counted
-    {
-        let column = &table.columns[amount];
-        let adds_up = column.kind == Kind::Integer && !column.name.ends_with("_ms");
-        let function = if adds_up { Function::Sum } else { Function::Avg };
-        plan.measures.push(Measure { function, column: Some(column.name.clone()) });
+    if !amounts.is_empty() && !said.counted {
+        plan.measures.extend(amounts.into_iter().map(|amount| usual(&table.columns[amount])));
     } else if said.counted || (!plan.groups.is_empty() && !only_values) {
         plan.measures.push(Measure { function: Function::Count, column: None });
     } else if plan.groups.is_empty() {
         listed(plan, said, table);
     }
+}
+
+/// What is asked of a column where no function is said.
+fn usual(column: &Column) -> Measure {
+    let adds_up = column.kind == Kind::Integer && !column.name.ends_with("_ms");
+    let function = if adds_up { Function::Sum } else { Function::Avg };
+    Measure { function, column: Some(column.name.clone()) }
 }
 
 /// The rows themselves, by the columns that tell what they are and those that were spoken of.
@@ -213,9 +301,15 @@ fn listed(plan: &mut Plan, said: &Fragment, table: &Table) {
 }
 
 /// The plan before, with what this changes; none where it changes nothing.
-pub(crate) fn follow(said: Fragment, last: &Plan, table: &Table) -> Option<Plan> {
+pub(crate) fn follow(mut said: Fragment, last: &Plan, table: &Table) -> Option<Plan> {
+    // What a change of a question cannot say.
+    if said.which.is_some() || said.newest.is_some() || said.when || said.extreme.is_some() {
+        return None;
+    }
     let mut plan = last.clone();
     let (window, compared) = window_of(&said).ok()?;
+    happened(&mut said, table);
+    named(&mut said, last, table);
     for condition in said.conditions.iter().cloned() {
         replace(&mut plan.conditions, condition);
     }
@@ -240,9 +334,10 @@ pub(crate) fn follow(said: Fragment, last: &Plan, table: &Table) -> Option<Plan>
     remeasured(&mut plan, &said);
     if let Some(ranking) = &said.ranking {
         let name = &table.columns[ranking.column].name;
-        if plan.measures.first().and_then(|measure| measure.column.as_ref()) == Some(name) {
-            plan.descending = Some(ranking.descending);
+        if plan.measures.first().and_then(|measure| measure.column.as_ref()) != Some(name) {
+            return None;
         }
+        plan.descending = Some(ranking.descending);
     }
     if let Some(limit) = said.limit {
         plan.limit = Some(limit);
@@ -253,7 +348,34 @@ pub(crate) fn follow(said: Fragment, last: &Plan, table: &Table) -> Option<Plan>
     if let Some(descending) = said.direction.or(said.most) {
         plan.descending = Some(descending);
     }
+    used(&plan, &said, table).ok()?;
     (plan != *last).then_some(plan)
+}
+
+/// A column that is only named ("what about salary") takes the place of what was computed, or of the groups.
+fn named(said: &mut Fragment, last: &Plan, table: &Table) {
+    let is_open = |at: &usize| {
+        let name = &table.columns[*at].name;
+        let is_known = last.groups.iter().any(|group| group.column == *name);
+        !is_known && !said.conditions.iter().any(|condition| condition.column == *name)
+    };
+    let open: Vec<usize> = said.mentioned.iter().copied().filter(is_open).collect();
+    for at in open {
+        let column = &table.columns[at];
+        match column.kind {
+            Kind::Integer | Kind::Float if said.measures.is_empty() => {
+                let known = last.measures.first().filter(|measure| measure.column.is_some());
+                let function = known.map(|measure| measure.function).filter(|_| said.bare_function.is_none());
+                let usual = usual(column);
+                let function = said.bare_function.take().or(function).unwrap_or(usual.function);
+                said.measures.push(Measure { function, ..usual });
+            }
+            Kind::Text | Kind::Bool => {
+                said.groups.push(Group { column: column.name.clone(), bucket: None });
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Other groups in place of those before, or beside them where it says "and" or "also".

@@ -53,21 +53,31 @@ pub enum Reading {
     Unread(String),
 }
 
-/// Reads a question about `tables` at the time `now_ms`; `last` is the question before, which a short one may change.
-pub fn read(question: &str, tables: &[Table], now_ms: i64, last: Option<&Plan>) -> Reading {
+/// A word that was taken for another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mended {
+    /// As it was written.
+    pub given: String,
+    pub taken: String,
+}
+
+/// Reads a question about `tables` at the time `now_ms`; `last` is the question before, which a short one may change. With the
+/// words that were taken for others.
+pub fn read(question: &str, tables: &[Table], now_ms: i64, last: Option<&Plan>) -> (Reading, Vec<Mended>) {
     let mut words = split(question);
     if words.is_empty() {
-        return Reading::Unread("There is no question in it.".to_owned());
+        return (Reading::Unread("There is no question in it.".to_owned()), Vec::new());
     }
     if words.len() > WORDS_MAX {
-        return Reading::Unread(format!("It has more than {WORDS_MAX} words."));
+        return (Reading::Unread(format!("It has more than {WORDS_MAX} words.")), Vec::new());
     }
     // The newest rows of a table are a matter of how it is read.
     let asked: Vec<&Table> = tables.iter().filter(|table| !table.name.starts_with("latest_")).collect();
     let lexicons: Vec<Lexicon> = asked.iter().map(|table| Lexicon::of(table)).collect();
     let mut known: HashSet<String> = lexicons.iter().flat_map(Lexicon::words).map(str::to_owned).collect();
     known.extend(items::words().chain(dates::all()).chain(numbers::all()).map(str::to_owned));
-    mend(&mut words, &known);
+    let mended = mend(&mut words, &known).into_iter();
+    let mended = mended.map(|(given, taken)| Mended { given: cut(&given).to_owned(), taken }).collect();
     let dates = Reader::new(now_ms);
     let readers: Vec<TableReader<'_>> = asked
         .iter()
@@ -80,7 +90,7 @@ pub fn read(question: &str, tables: &[Table], now_ms: i64, last: Option<&Plan>) 
         .collect();
     let own = last.and_then(|last| readers.iter().find(|reader| reader.table.name == last.table));
     let changed = last.zip(own).and_then(|(last, reader)| reader.changed(&words, last));
-    match changed {
+    let reading = match changed {
         Some((plan, true)) => Reading::Understood(Box::new(plan)),
         changed => match best(&readers, &words) {
             Reading::Unread(why) => match changed {
@@ -89,7 +99,8 @@ pub fn read(question: &str, tables: &[Table], now_ms: i64, last: Option<&Plan>) 
             },
             read => read,
         },
-    }
+    };
+    (reading, mended)
 }
 
 fn has_newest(tables: &[Table], name: &str) -> bool {
@@ -139,7 +150,7 @@ impl TableReader<'_> {
         let leads = words
             .first()
             .is_some_and(|word| word.is_in(&["and", "or", "without", "not", "except", "by", "per"]));
-        let is_told = (fragment.follows || leads) && !fragment.has_table;
+        let is_told = (fragment.follows || leads || fragment.only_narrows()) && !fragment.has_table;
         if !fragment.unknown.is_empty() || !fragment.unsure.is_empty() {
             return None;
         }

@@ -20,7 +20,21 @@ pub enum Function {
 }
 
 impl Function {
-    pub(crate) fn name(self) -> &'static str {
+    /// Every one that there is.
+    pub const ALL: [Function; 9] = [
+        Function::Count,
+        Function::CountDistinct,
+        Function::Sum,
+        Function::Avg,
+        Function::Min,
+        Function::Max,
+        Function::Median,
+        Function::P90,
+        Function::P95,
+    ];
+
+    /// As the console calls it.
+    pub fn name(self) -> &'static str {
         match self {
             Function::Count => "count",
             Function::CountDistinct => "count_distinct",
@@ -55,10 +69,30 @@ pub struct Measure {
     pub column: Option<String>,
 }
 
+impl Measure {
+    /// The name of its column in the result.
+    pub fn name(&self) -> String {
+        match &self.column {
+            Some(column) => format!("{}_{column}", self.function.name()),
+            None => self.function.name().to_owned(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     pub column: String,
     pub bucket: Option<Unit>,
+}
+
+impl Group {
+    /// The name of its column in the result.
+    pub fn name(&self) -> String {
+        match self.bucket {
+            Some(unit) => format!("{}_{}", self.column, unit.name()),
+            None => self.column.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,7 +150,7 @@ impl Plan {
         query.insert("filters".to_owned(), Value::Array(self.filters()));
         if let Some(descending) = self.descending {
             let name =
-                self.measures.first().map(measure_name).or_else(|| self.groups.first().map(group_name));
+                self.measures.first().map(Measure::name).or_else(|| self.groups.first().map(Group::name));
             let dir = if descending { "desc" } else { "asc" };
             query.insert("orderBy".to_owned(), json!([{ "ref": name, "dir": dir }]));
         }
@@ -211,20 +245,6 @@ impl Plan {
             title.push_str(&format!(", from {}", told(from)));
         }
         title
-    }
-}
-
-fn measure_name(measure: &Measure) -> String {
-    match &measure.column {
-        Some(column) => format!("{}_{column}", measure.function.name()),
-        None => measure.function.name().to_owned(),
-    }
-}
-
-fn group_name(group: &Group) -> String {
-    match group.bucket {
-        Some(unit) => format!("{}_{}", group.column, unit.name()),
-        None => group.column.clone(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A question as words: split, in small letters, without plural endings, and with typos forgiven.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 /// Words of a question; a longer one is not read.
@@ -120,14 +121,17 @@ fn push(words: &mut Vec<Word>, part: &str, first: char) {
     }
 }
 
-/// Whether two words are one, but for a slip.
+/// How many slips a word may have.
 fn slips(word: &str) -> usize {
     match word.chars().count() {
-        0..=3 => 0,
-        4..=5 => 1,
+        0..=2 => 0,
+        3..=5 => 1,
         _ => 2,
     }
 }
+
+/// Words of so many letters are mended only where one word alone is near.
+const SHORT: usize = 4;
 
 /// Puts known words in the place of those that nobody knows and that differ from one by a slip or two. Gives what was put.
 pub(crate) fn mend(words: &mut [Word], known: &HashSet<String>) -> Vec<(String, String)> {
@@ -150,23 +154,69 @@ pub(crate) fn mend(words: &mut [Word], known: &HashSet<String>) -> Vec<(String, 
 
 fn nearest(word: &Word, known: &HashSet<String>) -> Option<String> {
     let allowed = slips(&word.lower);
-    if allowed == 0 {
+    let length = word.lower.chars().count();
+    // What is short and has a capital is a name.
+    if allowed == 0 || (length < SHORT && word.given != word.lower) {
         return None;
     }
-    let length = word.lower.chars().count();
-    let near = known.iter().filter(|candidate| {
-        let other = candidate.chars().count();
-        other >= 3 && other.abs_diff(length) <= allowed
-    });
-    let measured = near.filter_map(|candidate| {
-        let distance = strsim::osa_distance(&word.lower, candidate);
-        let same_start = candidate.chars().next() == word.lower.chars().next();
-        let most = if same_start { allowed } else { 1 };
-        // What is short and far is another word.
-        let fits = distance <= most && distance * 3 <= candidate.chars().count();
-        fits.then_some((distance, !same_start, candidate))
-    });
-    measured.min().map(|(_, _, candidate)| candidate.clone())
+    let mut measured: Vec<(usize, u8, bool, String)> = Vec::new();
+    for candidate in known {
+        // An ending of three letters is the most that a plural adds.
+        if candidate.chars().count().abs_diff(length) > allowed + 3 {
+            continue;
+        }
+        let plural = word.lower.ends_with('s').then(|| plural(candidate));
+        for form in [Some(candidate.clone()), plural].into_iter().flatten() {
+            let other = form.chars().count();
+            if other < 3 || other.abs_diff(length) > allowed {
+                continue;
+            }
+            let distance = strsim::osa_distance(&word.lower, &form);
+            let same_start = form.chars().next() == word.lower.chars().next();
+            let most = if same_start { allowed } else { 1 };
+            let kind = slip(&word.lower, &form, distance);
+            // What is short and far is another word; of three letters one is missing, or two have changed places.
+            let fits = distance <= most
+                && distance * 3 <= other
+                && (length >= SHORT || (same_start && kind <= LETTER_MISSING));
+            if fits {
+                measured.push((distance, kind, !same_start, form));
+            }
+        }
+    }
+    measured.sort_unstable();
+    measured.dedup();
+    let (first, second) = (measured.first()?, measured.get(1));
+    let is_alone = second.is_none_or(|second| (second.0, second.1, second.2) != (first.0, first.1, first.2));
+    (is_alone || length > SHORT).then(|| first.3.clone())
+}
+
+const LETTER_MISSING: u8 = 1;
+
+/// Which slip makes one word of the other, the likeliest first: two letters in each other's place, one missing, one too many,
+/// another one; or several.
+fn slip(given: &str, meant: &str, distance: usize) -> u8 {
+    let (given_chars, meant_chars) = (given.chars().count(), meant.chars().count());
+    match (distance, given_chars.cmp(&meant_chars)) {
+        (1, Ordering::Equal) if strsim::levenshtein(given, meant) == 2 => 0,
+        (1, Ordering::Less) => LETTER_MISSING,
+        (1, Ordering::Greater) => 2,
+        (1, Ordering::Equal) => 3,
+        _ => 4,
+    }
+}
+
+/// The plural of a word that [`stem`] makes it of.
+fn plural(stem: &str) -> String {
+    let before = |end: usize| stem.chars().rev().nth(end);
+    match before(0) {
+        Some('y') if before(1).is_some_and(|c| !"aeiou".contains(c)) => {
+            format!("{}ies", &stem[..stem.len() - 1])
+        }
+        Some('s' | 'x') => format!("{stem}es"),
+        Some('h') if matches!(before(1), Some('c' | 's')) => format!("{stem}es"),
+        _ => format!("{stem}s"),
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +257,26 @@ mod tests {
         let mut words = split("avrage pirce by domian of wether job");
         mend(&mut words, &known);
         let lower: Vec<_> = words.iter().map(|word| word.lower.as_str()).collect();
-        assert_eq!(lower, ["average", "price", "by", "domain", "of", "wether", "job"]);
+        assert_eq!(lower, ["average", "price", "by", "domain", "of", "wether", "jobs"]);
+    }
+
+    #[test]
+    fn letters_in_each_others_place_and_short_words_are_mended_where_one_word_is_near() {
+        let known: HashSet<String> =
+            ["job", "day", "total", "tool", "week", "page", "count", "delivery", "out"]
+                .map(String::from)
+                .into();
+        let mut words = split("jbos dya totl wek pge cout delivries lot Dya xqz");
+        let mended = mend(&mut words, &known);
+        let lower: Vec<_> = words.iter().map(|word| word.lower.as_str()).collect();
+        let expected = ["jobs", "day", "total", "week", "page", "count", "deliveries", "lot", "dya", "xqz"];
+        assert_eq!(lower, expected);
+        assert_eq!(mended.len(), 7);
+        // Two are as near: neither is taken.
+        let known: HashSet<String> = ["cart", "cast"].map(String::from).into();
+        assert!(mend(&mut split("cat"), &known).is_empty());
+        for stem in ["delivery", "box", "status", "match", "day", "job"] {
+            assert_eq!(super::stem(&plural(stem)), stem);
+        }
     }
 }

@@ -125,8 +125,10 @@ pub fn console_table(name: &str, about: &str, columns: Vec<ColumnSpec>) -> Arc<T
     Arc::new(TableSpec { name, description, columns, catalog_version: 1, newest: None, agent_rows: None })
 }
 
-/// Belongs to the agent whose id its own `metadata` names; for [`TableSpec::agent_rows`].
-pub const NAMED_BY_METADATA: &str = "metadata ->> 'agentId' = '{agent}'";
+/// Belongs to the agent whose id its own `metadata` names, or the graph of its workflow; for [`TableSpec::agent_rows`] of tables
+/// with both columns.
+pub const BOUND_TO_AGENT: &str = "metadata ->> 'agentId' = '{agent}' OR \
+    workflow_id IN (SELECT id FROM workflows WHERE agent_id = '{agent}')";
 
 /// The table, of which an agent's statements see the rows that fulfil this.
 pub fn seen_by_agents(table: Arc<TableSpec>, rows: impl Into<String>) -> Arc<TableSpec> {

@@ -35,6 +35,14 @@ async fn sessions_end_at_once_and_no_trace_of_the_person_is_left() {
     expect(post(&at.client(), "/api/v1/auth/forgot-password", &json!({ "email": person.email })).await, 200);
     let statement = json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 });
     let statement = expect(post(&api, "/api/v1/bi/queries", &statement).await, 200);
+    // What they asked an agent stands in its answer as well: as a word that it does not know, and in a name that it proposes.
+    let agent = expect(post(&person.browser, "/api/v1/agents", &json!({})).await, 201);
+    let agent = format!("/api/v1/agents/{}", text(&agent, "id"));
+    for words in [format!("what does {NAME} want"), "how many jobs are there".to_owned()] {
+        expect(post(&person.browser, &format!("{agent}/messages"), &json!({ "text": words })).await, 201);
+    }
+    let theirs = json!({ "text": "how many urls are registered" });
+    expect(post(&owner.api, &format!("{agent}/messages"), &theirs).await, 201);
     expect(post(&person.browser, EXPORT, &json!({})).await, 202);
     let data = at.data_dir();
     assert!(!traces(&data, &[NAME]).is_empty(), "the test can fail");
@@ -63,6 +71,20 @@ async fn sessions_end_at_once_and_no_trace_of_the_person_is_left() {
     // What they did stays, under a pseudonym; invitations that name them do not.
     let path = format!("/api/v1/bi/queries/{}", text(&statement, "jobId"));
     expect(get(&owner.api, &path).await, 200);
+    let said = expect(get(&owner.api, &format!("{agent}/messages?limit=200")).await, 200);
+    let texts: Vec<&str> = said["items"].as_array().unwrap().iter().map(|one| text(one, "text")).collect();
+    assert_eq!(texts.iter().filter(|text| text.contains("erased with its author")).count(), 2, "{texts:?}");
+    assert!(!texts.iter().any(|text| text.contains(NAME) || text.contains("in jobs")), "{texts:?}");
+    assert!(texts.contains(&"how many urls are registered"), "{texts:?}");
+    let cards = expect(get(&owner.api, &format!("{agent}/cards")).await, 200);
+    let offers: Vec<&Value> = cards["cards"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["card"]["type"] == "save_query_offer")
+        .collect();
+    let names: Vec<&str> = offers.iter().map(|one| text(&one["card"]["payload"], "proposedName")).collect();
+    assert_eq!(names, ["Query of an agent", "Number of urls"]);
     for browser in [&owner.browser, &elsewhere.browser] {
         assert_eq!(expect(get(browser, INVITES).await, 200)["items"], json!([]));
     }

@@ -1,8 +1,11 @@
 //! Conversations: listAgents, createAgent, getAgent, deleteAgent, listMessages, sendMessage, getAgentCards.
 
+mod llm;
 mod model;
 
-use crate::harness::{Appliance, Request, eventually, expect, get, join, post, refused, text};
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, Request, ended, eventually, expect, get, join, post, refused, text};
+use crate::workflows::{chain, direct, draft};
 use serde_json::{Value, json};
 use server::client::Client;
 use std::time::Duration;
@@ -251,5 +254,53 @@ async fn every_text_and_list_has_its_bound() {
     }
     assert_eq!(api.delete(&one).await.unwrap().status, 204);
     assert_eq!(get(api, &format!("{one}/cards")).await.status, 404);
+    at.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workflow_binds_its_jobs_to_an_agent() {
+    let web = Web::open(|_| Some(Answer::html("<title>x</title><p>A page of some words.</p>"))).await;
+    let at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let (member, stranger) = (at.member("ada").await, at.member("eve").await);
+    let api = &member.api;
+    let (one, other) = (agent(api).await, agent(api).await);
+    let id = one.rsplit('/').next().unwrap();
+    let mut dag = chain(&[&direct(&member).await]);
+    dag["nodes"][0]["config"] = json!({ "agentId": "nobody" });
+    let wrong = expect(post(api, "/api/v1/workflows/validate", &json!({ "dag": dag })).await, 200);
+    assert_eq!(
+        (&wrong["valid"], &wrong["errors"][0]["path"]),
+        (&json!(false), &json!("dag.nodes[0].config.agentId"))
+    );
+    dag["nodes"][0]["config"] = json!({ "agentId": id });
+    let bound = draft(&member, "bound", &dag).await;
+    expect(post(api, &format!("/api/v1/workflows/{bound}/publish"), &json!({})).await, 200);
+    // Somebody else's workflow that names the agent binds nothing of anybody's.
+    let mut theirs = chain(&[&direct(&stranger).await]);
+    theirs["nodes"][0]["config"] = json!({ "agentId": id });
+    let theirs = draft(&stranger, "theirs", &theirs).await;
+    expect(post(&stranger.api, &format!("/api/v1/workflows/{theirs}/publish"), &json!({})).await, 200);
+    for (api, workflow, path) in
+        [(api, Some(&bound), "/mine"), (api, None, "/free"), (&stranger.api, Some(&theirs), "/theirs")]
+    {
+        let job = json!({ "url": web.url(path), "workflowId": workflow });
+        let job = expect(post(api, "/api/v1/jobs", &job).await, 201);
+        ended(api, text(&job, "id")).await;
+    }
+    eventually("the agent sees the jobs of its workflow", Duration::from_secs(60), || async {
+        let turn = say(api, &one, "SELECT url, (SELECT count(*) FROM readings) AS read FROM jobs").await;
+        let cards = history(api, &one).await;
+        let rows = &cards["cards"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .find(|entry| entry["card"]["type"] == "table")?["card"]["payload"]["rows"];
+        assert!(!turn.to_string().contains("/free") && !turn.to_string().contains("/theirs"), "{turn}");
+        (*rows == json!([[web.url("/mine"), 1]])).then_some(())
+    })
+    .await;
+    let turn = say(api, &other, "how many jobs are there").await;
+    assert!(text(&turn["replies"][0], "text").ends_with("count: 0"), "{turn}");
     at.stop().await;
 }

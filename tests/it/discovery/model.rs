@@ -1,6 +1,7 @@
 //! A language model that proposes: a server on loopback speaks its protocol, well and badly.
 
 use super::{GOODS, collect_all, discovered, number, product};
+use crate::harness::model::{Dialect, Model, completion};
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, expect, get};
 use parking_lot::Mutex;
@@ -8,29 +9,22 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-const KEY: &str = "model-key-7d1";
-
 /// A shop of pages that say nothing of themselves (`/bare/`) and of pages that do (`/p/`), and a model that says what it is told to,
 /// one after the other.
 struct Site {
     web: Web,
+    model: Model,
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// The keys of requests that it had.
-    keys: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
     async fn open() -> Site {
         let answers: Arc<Mutex<VecDeque<Answer>>> = Arc::default();
-        let keys: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (said, seen) = (Arc::clone(&answers), Arc::clone(&keys));
+        let said = Arc::clone(&answers);
+        let says = move |_: &Value| said.lock().pop_front().unwrap_or_else(|| Answer::status(500));
+        let model = Model::open(Dialect::Format, says).await;
         let web = Web::asked(move |request| {
             let path = request.uri().path();
-            if path == "/v1/chat/completions" && request.method() == http::Method::POST {
-                let key = request.headers().get("authorization").and_then(|key| key.to_str().ok());
-                seen.lock().push(key.unwrap_or_default().to_owned());
-                return Some(said.lock().pop_front().unwrap_or_else(|| Answer::status(500)));
-            }
             if let Some(number) = number(path, "/p/") {
                 return Some(Answer::html(product(number, "")));
             }
@@ -38,19 +32,19 @@ impl Site {
             Some(Answer::html(page.split("</script>").nth(1)?))
         })
         .await;
-        Site { web, answers, keys }
+        Site { web, model, answers }
     }
 
     async fn appliance(&self) -> Appliance {
-        let url = self.web.url("/v1");
-        Appliance::start_with(&[
-            ("NETWORK__ALLOW", &self.web.allow()),
-            ("LLM__URL", &url),
-            ("LLM__MODEL", "small"),
-            ("LLM__KEY", KEY),
-            ("LLM__TIMEOUT_SEC", "2"),
-        ])
-        .await
+        let mut settings = self.model.settings();
+        let ports = [self.web.address.port(), self.model.address.port()];
+        settings.retain(|(key, _)| !matches!(*key, "NETWORK__ALLOW" | "LLM__TIMEOUT_SEC"));
+        settings.push(("LLM__TIMEOUT_SEC", "2".to_owned()));
+        let allow = ports.map(|port| format!("\"127.0.0.1/32:{port}\"")).join(",");
+        settings.push(("NETWORK__ALLOW", format!("[{allow}]")));
+        let settings: Vec<(&str, &str)> =
+            settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        Appliance::start_with(&settings).await
     }
 
     fn says(&self, contents: &[&Value]) {
@@ -58,17 +52,8 @@ impl Site {
     }
 
     fn asked(&self) -> usize {
-        let keys = std::mem::take(&mut *self.keys.lock());
-        assert!(keys.iter().all(|key| key == &format!("Bearer {KEY}")), "{keys:?}");
-        keys.len()
+        self.model.asked().len()
     }
-}
-
-fn completion(content: &str) -> Answer {
-    let body = json!({ "choices": [{ "message": { "role": "assistant", "content": content } }] });
-    let mut answer = Answer::html(body.to_string());
-    answer.headers = vec![("content-type".into(), "application/json".into())];
-    answer
 }
 
 fn proposal() -> Value {

@@ -36,14 +36,15 @@ fn specs() -> Vec<Arc<TableSpec>> {
         spec
     };
     vec![
-        spec("jobs", &["id", "url_id", "metadata"]),
+        spec("jobs", &["id", "url_id", "workflow_id", "metadata"]),
         spec("job_attempts", &["job_id", "outcome"]),
-        spec("urls", &["id", "url", "metadata"]),
+        spec("urls", &["id", "url", "workflow_id", "metadata"]),
         spec("url_tags", &["url_id", "tag"]),
         spec("readings", &["result_id", "job_id", "url_id"]),
         spec("reading_values", &["result_id", "url_id", "value_text"]),
         spec("products", &["result_id", "job_id", "url_id", "name"]),
         spec("credit_transactions", &["job_id", "amount"]),
+        spec("workflows", &["id", "agent_id"]),
     ]
 }
 
@@ -51,7 +52,8 @@ fn metadata(agent: Option<Uuid>) -> String {
     agent.map_or("{}".to_owned(), |agent| json!({ "agentId": agent }).to_string())
 }
 
-/// Four jobs on four URLs: of the agent, of another one, of nobody, and of nobody on a URL of the agent's.
+/// Six jobs on six URLs: of the agent, of another one, of nobody, of nobody on a URL of the agent's; along a workflow of the agent's,
+/// and along one of the other's.
 fn seeded() -> Box_ {
     let it = Box_::new(|_| {});
     let mut changes = Vec::new();
@@ -60,13 +62,23 @@ fn seeded() -> Box_ {
         let row = cells.iter().map(|cell| Cell::from(*cell)).collect();
         changes.push(TableChange { table: spec, key: [key; 16], rows: vec![row] });
     };
-    let owners = [(Some(AGENT), None), (Some(OTHER), None), (None, None), (None, Some(AGENT))];
-    for (n, (of_job, of_url)) in owners.into_iter().enumerate() {
+    add("workflows", 1, &["own", &AGENT.to_string()]);
+    add("workflows", 2, &["theirs", &OTHER.to_string()]);
+    add("workflows", 3, &["free", ""]);
+    let owners = [
+        (Some(AGENT), None, "free"),
+        (Some(OTHER), None, "free"),
+        (None, None, "free"),
+        (None, Some(AGENT), "free"),
+        (None, None, "own"),
+        (None, None, "theirs"),
+    ];
+    for (n, (of_job, of_url, workflow)) in owners.into_iter().enumerate() {
         let key = n as u8 + 1;
         let [job, url, result] = ["job", "url", "result"].map(|kind| format!("{kind}{n}"));
-        add("jobs", key, &[&job, &url, &metadata(of_job)]);
+        add("jobs", key, &[&job, &url, workflow, &metadata(of_job)]);
         add("job_attempts", key, &[&job, "success"]);
-        add("urls", key, &[&url, &format!("https://shop.example/{n}"), &metadata(of_url)]);
+        add("urls", key, &[&url, &format!("https://shop.example/{n}"), "free", &metadata(of_url)]);
         add("url_tags", key, &[&url, &format!("tag{n}")]);
         add("readings", key, &[&result, &job, &url]);
         add("reading_values", key, &[&result, &url, &format!("value{n}")]);
@@ -111,37 +123,44 @@ fn the_tables_that_agents_may_see_are_declared() {
 async fn an_agent_sees_what_belongs_to_it() {
     let it = seeded();
     for (sql, expected) in [
-        ("SELECT id FROM jobs ORDER BY 1", &["job0"][..]),
-        ("SELECT job_id FROM job_attempts ORDER BY 1", &["job0"]),
-        ("SELECT id FROM urls ORDER BY 1", &["url0", "url3"]),
-        ("SELECT tag FROM url_tags ORDER BY 1", &["tag0", "tag3"]),
-        ("SELECT result_id FROM readings ORDER BY 1", &["result0", "result3"]),
-        ("SELECT value_text FROM reading_values ORDER BY 1", &["value0", "value3"]),
-        ("SELECT name FROM products ORDER BY 1", &["product0", "product3"]),
-        ("SELECT name FROM public.products WHERE true OR name > '' ORDER BY 1", &["product0", "product3"]),
-        ("SELECT p.name FROM jobs j FULL JOIN products p ON true ORDER BY 1", &["product0", "product3"]),
-        ("WITH urls AS (SELECT id FROM jobs) SELECT id FROM urls", &["job0"]),
-        ("SELECT (SELECT max(id) FROM jobs)", &["job0"]),
+        ("SELECT id FROM jobs ORDER BY 1", &["job0", "job4"][..]),
+        ("SELECT job_id FROM job_attempts ORDER BY 1", &["job0", "job4"]),
+        ("SELECT id FROM urls ORDER BY 1", &["url0", "url3", "url4"]),
+        ("SELECT tag FROM url_tags ORDER BY 1", &["tag0", "tag3", "tag4"]),
+        ("SELECT result_id FROM readings ORDER BY 1", &["result0", "result3", "result4"]),
+        ("SELECT value_text FROM reading_values ORDER BY 1", &["value0", "value3", "value4"]),
+        ("SELECT name FROM products ORDER BY 1", &["product0", "product3", "product4"]),
+        (
+            "SELECT name FROM public.products WHERE true OR name > '' ORDER BY 1",
+            &["product0", "product3", "product4"],
+        ),
+        (
+            "SELECT DISTINCT p.name FROM jobs j FULL JOIN products p ON true ORDER BY 1",
+            &["product0", "product3", "product4"],
+        ),
+        ("WITH urls AS (SELECT id FROM jobs) SELECT id FROM urls ORDER BY 1", &["job0", "job4"]),
+        ("SELECT (SELECT max(id) FROM jobs)", &["job4"]),
     ] {
         assert_eq!(it.texts(Some(AGENT), sql).await, expected, "{sql}");
     }
-    assert_eq!(it.texts(Some(OTHER), "SELECT name FROM products").await, ["product1"]);
+    assert_eq!(it.texts(Some(OTHER), "SELECT name FROM products ORDER BY 1").await, ["product1", "product5"]);
     assert_eq!(it.texts(Some(Uuid::nil()), "SELECT name FROM products").await, Vec::<String>::new());
     // The same worker serves the whole organization next, and sees all again.
-    assert_eq!(it.texts(None, "SELECT id FROM jobs").await.len(), 4);
+    assert_eq!(it.texts(None, "SELECT id FROM jobs").await.len(), 6);
     for sql in [
         "SELECT * FROM credit_transactions",
         "SELECT 1 FROM jobs WHERE id IN (SELECT job_id FROM credit_transactions)",
         "SELECT * FROM gleaner.public.jobs",
+        "SELECT * FROM workflows",
     ] {
         let error = it.of_agent(Some(AGENT), sql).await.expect_err("it is refused");
         assert_eq!(error.code, ErrorCode::RlsDenied, "{sql}");
     }
     let count = it.of_agent(Some(AGENT), "SELECT count(*) FROM jobs, urls").await.expect("it runs");
-    assert_eq!(count[0]["count"], 2);
+    assert_eq!(count[0]["count"], 6);
     // How many rows the organization has is told to it, and not to an agent.
     let explained = "EXPLAIN SELECT p.name FROM products p WHERE p.job_id IN (SELECT id FROM jobs)";
-    assert!(it.texts(None, explained).await.join("\n").contains("(4 rows)"));
+    assert!(it.texts(None, explained).await.join("\n").contains("(6 rows)"));
     let lines = it.texts(Some(AGENT), explained).await.join("\n");
     assert!(lines.contains("Read products") && !lines.contains(" rows)"), "{lines}");
     it.assert_clean().await;

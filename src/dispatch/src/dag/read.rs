@@ -8,7 +8,7 @@ use super::{
     NodeKind, Overrides, ProviderEdges, QUALITY_MIN_DEFAULT, RACE_MAX, RETRIES_MAX, SplitBy, TIMEOUT_MS_MAX,
     TIMEOUT_MS_MIN, WAIT_MS_MAX, WEIGHT_MAX,
 };
-use base::ids::{OutputId, ProviderId};
+use base::ids::{AgentId, OutputId, ProviderId};
 use std::collections::{HashMap, HashSet};
 
 /// A place in the drawing that names something an organization has or has not.
@@ -268,7 +268,13 @@ impl<'a> DagReader<'a> {
         let next = self.must(place, EdgeType::Always);
         let (success, failure) = (self.must(place, EdgeType::Success), self.must(place, EdgeType::Failure));
         Some(match kind {
-            NodeType::Start => NodeKind::Start { next },
+            NodeType::Start => {
+                // It binds the jobs to an agent, which is nothing that a walk asks.
+                if let Some(agent) = config.optional("agentId") {
+                    config.parse_id::<AgentId>("agentId", agent, "an agent")?;
+                }
+                NodeKind::Start { next }
+            }
             NodeType::Condition => NodeKind::Condition {
                 test: Condition::read(config)?,
                 on_true: self.must(place, EdgeType::True),

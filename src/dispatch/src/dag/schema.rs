@@ -104,7 +104,10 @@ fn config(kind: NodeType) -> Value {
         || flag("False: the target's robots.txt is not asked, whatever the provider's settings say.");
     let timeout = || json!({ "type": "integer", "minimum": TIMEOUT_MS_MIN, "maximum": TIMEOUT_MS_MAX });
     let (members, required): (Value, &[&str]) = match kind {
-        NodeType::Start => (json!({}), &[]),
+        NodeType::Start => {
+            let about = "The agent whose conversations see what comes of these jobs.";
+            (json!({ "agentId": { "type": "string", "format": "uuid", "description": about } }), &[])
+        }
         NodeType::Condition => (condition(), &["field", "op"]),
         NodeType::Provider => (
             json!({
@@ -219,7 +222,7 @@ mod tests {
     fn full(kind: NodeType) -> Value {
         let id = "0193b5c2-6f0e-7a41-9d0c-5b8f3c1e2a77";
         match kind {
-            NodeType::Start => json!({}),
+            NodeType::Start => json!({ "agentId": id }),
             NodeType::Condition => json!({ "field": "url", "op": "eq", "value": "x" }),
             NodeType::Provider => json!({
                 "providerId": id, "render": true, "country": "de", "premium": false, "timeoutMs": 1000, "retries": 1,

@@ -135,7 +135,7 @@ impl NodeType {
     /// The members of its `config`.
     pub fn members(self) -> &'static [&'static str] {
         match self {
-            NodeType::Start => &[],
+            NodeType::Start => &["agentId"],
             NodeType::Condition => &["field", "op", "value"],
             NodeType::Provider => {
                 &["providerId", "render", "country", "premium", "timeoutMs", "retries", "robots"]

@@ -24,6 +24,7 @@ pub mod events;
 pub mod extraction;
 pub mod inputs;
 pub mod jobs;
+pub mod llm;
 pub mod mail;
 pub mod mcp;
 pub mod monitors;
@@ -41,7 +42,7 @@ pub mod workflows;
 
 use crate::config::{Config, SectionSpec};
 pub use crate::console::{
-    NAMED_BY_METADATA, SharedView, View, ViewRows, column, console_table, seen_by_agents, table_name,
+    BOUND_TO_AGENT, SharedView, View, ViewRows, column, console_table, seen_by_agents, table_name,
 };
 use base::Result;
 use base::clock::Timestamp;
@@ -259,6 +260,7 @@ pub static ALL: &[&Feature] = &[
     &benchmarks::FEATURE,
     &extraction::FEATURE,
     &storage::FEATURE,
+    &llm::FEATURE,
     &discovery::FEATURE,
     &drift::FEATURE,
     &billing::FEATURE,

@@ -1,12 +1,15 @@
 //! The assistant: runs SQL that it is given, and reads plain questions into structured queries.
 //!
+//! Questions go to a language model first where the box has one ([`super::proposal`]); the closed grammar answers where it does not.
 //! Whatever it reads (the question, names of columns, sampled values) only ever becomes a query, which runs in the scope of
 //! the agent and under the console's limits. It says how it understood the question and which SQL that was.
 
 use super::conversation::Reply;
+use super::proposal::{Proposed, Subject, propose};
 use super::rows::{AgentV1, CardKindV1, ChoiceV1};
 use super::show::{POINTS_MAX, Understood, replies};
-use crate::features::bi::{Asked, Asking, Queries, is_of_statement};
+use crate::features::bi::{Asked, Asking, DescribedTable, Queries, is_of_statement};
+use crate::features::llm::LanguageModel;
 use ask::{Kind, Plan, Reading, Table};
 use base::codec::Json;
 use base::permission::Permission;
@@ -33,6 +36,7 @@ pub(super) struct Assistant<'a> {
     org: &'a OrgContext,
     agent: &'a AgentV1,
     queries: Arc<Queries>,
+    model: Arc<LanguageModel>,
 }
 
 impl<'a> Assistant<'a> {
@@ -48,13 +52,14 @@ impl<'a> Assistant<'a> {
                 .title("Email address is not verified")
                 .message(message));
         }
-        Ok(Assistant { org, agent, queries: org.service() })
+        Ok(Assistant { org, agent, queries: org.service(), model: org.service() })
     }
 
     /// Answers a text.
     pub(super) async fn answer(&self, text: &str) -> Result<Replies> {
         if let Some(sql) = sql_of(text) {
             let understood = Understood {
+                note: String::new(),
                 sentence: "I have run the statement as it is, over what belongs to this agent.".to_owned(),
                 title: title_of(sql),
             };
@@ -69,45 +74,71 @@ impl<'a> Assistant<'a> {
         self.planned(read.map_err(|e| Error::internal("read a choice", e))?, "").await
     }
 
-    /// Reads a question and answers it, asks back, or says what can be asked.
+    /// Reads a question and answers it, asks back, or says what can be asked. A language model is asked first where there is one.
     async fn question(&self, text: &str) -> Result<Replies> {
         let described = self.queries.described(self.org.store())?;
-        let specs: Vec<Arc<TableSpec>> = described
-            .iter()
-            .filter(|(spec, _)| spec.agent_rows.is_some())
-            .map(|(spec, _)| Arc::clone(spec))
-            .collect();
+        let of_agent = |(spec, _): &&DescribedTable| spec.agent_rows.is_some();
+        let specs: Vec<Arc<TableSpec>> =
+            described.iter().filter(of_agent).take(TABLES_MAX).map(|(spec, _)| Arc::clone(spec)).collect();
         self.queries.refresh_samples(self.org.store(), &specs)?;
-        let of_agent = |(spec, _): &&(Arc<TableSpec>, _)| spec.agent_rows.is_some();
         let seen: Vec<Table> = described.iter().filter(of_agent).take(TABLES_MAX).map(table).collect();
         let all: Vec<Table> = described.iter().take(TABLES_MAX).map(table).collect();
         let last =
             self.agent.plan.as_ref().and_then(|plan| serde_json::from_value::<Plan>(plan.0.clone()).ok());
+        let now = self.org.store().clock().now();
+        let subject = Subject { question: text, tables: &seen, specs: &specs, last: last.as_ref(), now };
+        let note = match propose(&self.model, self.org.store().id(), &subject).await {
+            Some(Ok(Proposed::Query(plan))) => {
+                return self.planned(*plan, "A language model has read it so: ").await;
+            }
+            Some(Ok(Proposed::Nothing(said))) => {
+                Some(format!("The language model knows no query for it: “{said}”"))
+            }
+            Some(Err(unanswered)) => Some(unanswered.sentence().to_owned()),
+            None => None,
+        };
+        let note = note.map(|note| format!("{note}\n\n")).unwrap_or_default();
+        self.by_grammar(text, (seen, all), last, &note).await
+    }
+
+    async fn by_grammar(
+        &self,
+        text: &str,
+        (seen, all): (Vec<Table>, Vec<Table>),
+        last: Option<Plan>,
+        note: &str,
+    ) -> Result<Replies> {
         let (question, now) = (text.to_owned(), self.org.store().clock().now().millis());
         // Some hundred thousand comparisons of words at worst.
-        let (reading, outside, examples) = apart(move || {
-            let reading = ask::read(&question, &seen, now, last.as_ref());
+        let ((reading, mended), outside, examples) = apart(move || {
+            let (reading, mended) = ask::read(&question, &seen, now, last.as_ref());
             let outside = match &reading {
-                Reading::Unread(_) => match ask::read(&question, &all, now, None) {
+                Reading::Unread(_) => match ask::read(&question, &all, now, None).0 {
                     Reading::Understood(plan) => Some(plan.table),
                     _ => None,
                 },
                 _ => None,
             };
-            (reading, outside, ask::examples(&seen))
+            ((reading, mended), outside, ask::examples(&seen))
         })
         .await?;
+        let taken = mended.iter().map(|word| format!("“{}” as “{}”", word.given, word.taken));
+        let taken: Vec<String> = taken.collect();
+        let note = match taken.is_empty() {
+            true => note.to_owned(),
+            false => format!("{note}I have read {}. ", taken.join(" and ")),
+        };
         match reading {
-            Reading::Understood(plan) => self.planned(*plan, "").await,
-            Reading::Unsure(plans) => Ok((vec![question_back(plans)?], None)),
-            Reading::Unread(why) => Ok((vec![declined(why, outside, &examples)], None)),
+            Reading::Understood(plan) => self.planned(*plan, &note).await,
+            Reading::Unsure(plans) => Ok((vec![question_back(plans, &note)?], None)),
+            Reading::Unread(why) => Ok((vec![declined(why, outside, &examples, &note)], None)),
         }
     }
 
     async fn planned(&self, plan: Plan, note: &str) -> Result<Replies> {
         let structured: Structured = serde_json::from_value(plan.structured())
             .map_err(|e| Error::internal("write down a question", e))?;
-        let understood = Understood { sentence: format!("{note}{}", plan.sentence()), title: plan.title() };
+        let understood = Understood { note: note.to_owned(), sentence: plan.sentence(), title: plan.title() };
         let replies = self.run(Asked::Structured(Box::new(structured)), &understood).await?;
         let plan = serde_json::to_value(&plan).map_err(|e| Error::internal("keep a question", e))?;
         Ok((replies, Some(Json(plan))))
@@ -126,7 +157,8 @@ impl<'a> Assistant<'a> {
             Err(error) if is_of_statement(&error) => {
                 let why = error.detail().unwrap_or_else(|| error.sentence());
                 let code = error.code().name();
-                Ok(vec![Reply::text(format!("{}\n\nIt cannot be run ({code}): {why}", understood.sentence))])
+                let Understood { note, sentence, .. } = understood;
+                Ok(vec![Reply::text(format!("{note}{sentence}\n\nIt cannot be run ({code}): {why}"))])
             }
             Err(error) => Err(error),
         }
@@ -134,7 +166,7 @@ impl<'a> Assistant<'a> {
 }
 
 /// A question back, with a reading to each of its actions.
-fn question_back(plans: Vec<Plan>) -> Result<Reply> {
+fn question_back(plans: Vec<Plan>, note: &str) -> Result<Reply> {
     let question = "That can be read in more than one way. Which is meant?";
     let choice = |plan: Plan| {
         let label = plan.sentence();
@@ -143,17 +175,17 @@ fn question_back(plans: Vec<Plan>) -> Result<Reply> {
     };
     let choices = plans.into_iter().map(choice).collect::<Result<_>>()?;
     let card = CardKindV1::Question { question: question.to_owned(), choices };
-    Ok(Reply { text: question.to_owned(), card: Some(card), query: None })
+    Ok(Reply { text: format!("{note}{question}"), card: Some(card), query: None })
 }
 
-fn declined(why: String, outside: Option<String>, examples: &[String]) -> Reply {
+fn declined(why: String, outside: Option<String>, examples: &[String], note: &str) -> Reply {
     let why = match outside {
         Some(table) => format!("The table {table} is outside of what an agent may read."),
         None => why,
     };
     let examples: Vec<String> = examples.iter().map(|example| format!("- {example}")).collect();
     Reply::text(format!(
-        "I cannot answer that. {why}\n\nWhat can be asked, for example:\n{}",
+        "{note}I cannot answer that. {why}\n\nWhat can be asked, for example:\n{}",
         examples.join("\n")
     ))
 }

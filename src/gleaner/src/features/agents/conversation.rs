@@ -17,7 +17,7 @@ use store::{Event, Order, OrgRead, OrgWrite};
 /// Messages of a conversation, the assistant's too: its history is answered whole.
 pub(super) const MESSAGES_PER_AGENT_MAX: u64 = 1_000;
 /// Messages that one turn writes at most.
-const TURN_MESSAGES_MAX: u64 = 4;
+pub(super) const TURN_MESSAGES_MAX: u64 = 4;
 /// Cards that it is looked back for one that can be answered by words.
 const LOOK_BACK: usize = 20;
 /// How many names are tried beside one that is taken.

@@ -8,6 +8,7 @@ mod actions;
 mod assistant;
 mod conversation;
 mod erase;
+mod proposal;
 mod rows;
 mod show;
 mod wire;
@@ -66,7 +67,7 @@ static MOUNT: Mount = Mount {
 
 pub static FEATURE: Feature = Feature {
     name: "agents",
-    uses: &["bi"],
+    uses: &["bi", "llm"],
     tables: &[&AGENTS, &MESSAGES, &CARDS, &RESOLUTIONS, &RECEIPTS, &CONFLICTS],
     routes: &[
         Route::get("/api/v1/agents", "listAgents", &Handler::new(list))

@@ -26,6 +26,8 @@ const REASON_CHARS_MAX: usize = 1_000;
 /// What is said of the question, before its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Understood {
+    /// What else there is to say, before the sentence; nothing, or with its space behind it.
+    pub(super) note: String,
     /// One sentence on how it was read.
     pub(super) sentence: String,
     pub(super) title: String,
@@ -34,7 +36,7 @@ pub(super) struct Understood {
 /// The replies to a statement that was run.
 pub(super) fn replies(understood: &Understood, answered: &Answered) -> Vec<Reply> {
     let sql = format!("```sql\n{}\n```", cut(&answered.sql, SQL_CHARS_MAX));
-    let text = |result: &str| format!("{}\n\n{sql}\n\n{result}", understood.sentence);
+    let text = |result: &str| format!("{}{}\n\n{sql}\n\n{result}", understood.note, understood.sentence);
     let query = Some(answered.query);
     if let Some(failure) = &answered.failure {
         let failed = text(&format!("It failed: {}", cut(failure, REASON_CHARS_MAX)));
@@ -162,7 +164,7 @@ mod tests {
     }
 
     fn understood() -> Understood {
-        Understood { sentence: "It was read so.".into(), title: "Jobs\nby day".into() }
+        Understood { note: String::new(), sentence: "It was read so.".into(), title: "Jobs\nby day".into() }
     }
 
     #[test]
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_name_has_none_of_its_own() {
-        let odd = Understood { sentence: "s".into(), title: "\u{202e}\u{200b}".into() };
+        let odd = Understood { note: String::new(), sentence: "s".into(), title: "\u{202e}\u{200b}".into() };
         let Some(CardKindV1::SaveQueryOffer { name, .. }) = offer(&odd, QueryId::new()).card else {
             panic!("no offer")
         };

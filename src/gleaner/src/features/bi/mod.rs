@@ -34,7 +34,8 @@ mod task;
 mod view;
 
 pub use asked::{
-    AgentSave, Answered, Asked, Asking, is_name_taken, is_of_statement, is_saved, save_for_agent,
+    AgentSave, Answered, Asked, Asking, DescribedTable, is_name_taken, is_of_statement, is_saved,
+    save_for_agent,
 };
 pub use computed::Computed;
 pub use config::BiConfig;

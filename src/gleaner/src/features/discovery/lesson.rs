@@ -2,8 +2,8 @@
 //! holds. Work on bytes in memory, for threads that may be busy.
 
 use super::check::{Checked, KnownPage, Proposal, Standing, Truth, check, standing};
-use super::llm::{PageValues, ValueTexts, outline};
 use super::sample::StoredPage;
+use super::teacher::{PageValues, ValueTexts, outline};
 use super::wire::{
     FoundAttribute, LeftOutAttribute, LeftOutPage, LeftOutReason, NotSaved, Outcome, PageUse, SampledPage,
 };

@@ -1,25 +1,23 @@
 //! Discovery and teaching: schemas that the box finds out from stored pages by itself, and attributes that it learns from examples.
 //!
 //! A discovery is a row that a task works off ([`task`]): [`sample`] chooses pages, [`public`] says which may teach what is everybody's, [`lesson`] what
-//! they teach, and [`check`] what of it holds. With an endpoint set, [`llm`] proposes as well. [`learn`] is taught by its caller, at once, and what comes of it is the
+//! they teach, and [`check`] what of it holds. With an endpoint set, a language model ([`teacher`]) proposes as well. [`learn`] is taught by its caller, at once, and what comes of it is the
 //! organization's own.
 
 mod check;
 mod learn;
 mod lesson;
-mod llm;
 mod public;
 mod rows;
 mod sample;
 mod task;
+mod teacher;
 mod wire;
 
 use super::Feature;
-use crate::config::SectionSpec;
 use crate::features::extraction::{
     Extractor, RESULTS, ReadingTurns, ResultV4, Site, newest_page, newest_page_of_url,
 };
-use crate::features::wiring::Wiring;
 use base::audit::Action;
 use base::ids::{DiscoveryId, JobId};
 use base::page::PageRequest;
@@ -27,9 +25,6 @@ use base::terms::PageType;
 use base::web::{WebUrl, host_of};
 use base::{Code, Error, Result};
 use blob::BlobStore;
-use fetch::Direct;
-use futures::future::BoxFuture;
-use llm::{LanguageModel, LlmConfig};
 pub use public::why_private;
 use rows::{DISCOVERIES, DiscoveryV1, OWN_OPEN};
 use sample::{SAMPLE_PAGES_DEFAULT, SAMPLE_PAGES_MAX};
@@ -51,9 +46,7 @@ const RETRY_AFTER_SECS: u32 = 2;
 
 pub static FEATURE: Feature = Feature {
     name: "discovery",
-    uses: &["extraction", "jobs", "providers", "schedules", "site_sessions"],
-    sections: &[SectionSpec::of::<LlmConfig>()],
-    open: Some(open),
+    uses: &["extraction", "jobs", "llm", "providers", "schedules", "site_sessions"],
     tables: &[&DISCOVERIES],
     routes: &[
         Route::post("/api/v1/extraction/discover", "discoverSchema", &Handler::new(discover))
@@ -71,22 +64,9 @@ pub static FEATURE: Feature = Feature {
         TaskSpec::new(task::RUN, LOOK_EVERY, |context| Box::pin(task::run_all(context))),
         TaskSpec::new("discovery.remove", REMOVE_EVERY, |context| Box::pin(task::remove_old(context))),
     ],
-    needs: &[
-        Need::of::<Extractor>(),
-        Need::of::<BlobStore>(),
-        Need::of::<ReadingTurns>(),
-        Need::of::<LanguageModel>(),
-    ],
+    needs: &[Need::of::<Extractor>(), Need::of::<BlobStore>(), Need::of::<ReadingTurns>()],
     ..Feature::NONE
 };
-
-fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
-    Box::pin(async move {
-        let model = LanguageModel::new(wiring.config.section::<LlmConfig>(), wiring.part::<Direct>())?;
-        wiring.hang::<LanguageModel>(model);
-        Ok(())
-    })
-}
 
 async fn discover(
     org: Org<WorkflowsWrite>,

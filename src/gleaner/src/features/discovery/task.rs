@@ -6,13 +6,14 @@
 
 use super::check::Proposal;
 use super::lesson::{Class, Decision, Lesson, Refusal};
-use super::llm::LanguageModel;
 use super::rows::{DISCOVERIES, DiscoveryStatus, DiscoveryV1, ENDED, OPEN};
 use super::sample::{HELD_BACK_PAGES_MAX, choose, read_pages};
+use super::teacher::Teacher;
 use super::wire::{NotSaved, Outcome, SchemaVersion};
 use crate::features::extraction::{
     Adoption, DiscoveredBy, PlatformSchemaV1, ProposedSchema, SchemaRefV1, Site, adopt_schema, schema_to_beat,
 };
+use crate::features::llm::LanguageModel;
 use crate::features::schedules::entries;
 use base::codec::Json;
 use base::ids::{DiscoveryId, OrgId};
@@ -163,8 +164,9 @@ async fn discover(
     }
     // Others go on while a model thinks.
     drop(at_work);
+    let teacher = Teacher { model: &model, org: own.id() };
     let asked = tokio::select! {
-        asked = ask(&model, class, &place) => asked?,
+        asked = ask(&teacher, class, &place) => asked?,
         () = context.stopped() => return Err(Error::unavailable("the box stops; it is begun again")),
     };
     let (class, proposed, notes) = asked;
@@ -178,7 +180,7 @@ async fn discover(
 
 /// Asks the language model what the pages are read by, and checks what it says; why nothing came of it is in the notes.
 async fn ask<'c, P, F>(
-    model: &LanguageModel,
+    teacher: &Teacher<'_>,
     mut class: Class,
     place: &P,
 ) -> Result<(Class, Option<Lesson>, Vec<String>)>
@@ -189,7 +191,7 @@ where
     let shown = class.shown();
     let (outlined, outlines) = apart(move || (class.outlines(0, shown), class)).await.map(|(o, c)| (c, o))?;
     class = outlined;
-    let Some(proposed) = model.propose(&outlines, class.page_type, &class.names()).await else {
+    let Some(proposed) = teacher.propose(&outlines, class.page_type, &class.names()).await else {
         let note = "The language model gave no answer that can be used; the pages alone have taught.";
         return Ok((class, None, vec![note.to_owned()]));
     };
@@ -199,7 +201,7 @@ where
         let (outlined, outlines) =
             apart(move || (class.outlines(shown, shown.max(2)), class)).await.map(|(o, c)| (c, o))?;
         class = outlined;
-        let read = model.read(&outlines, &unknown).await.unwrap_or_default();
+        let read = teacher.read(&outlines, &unknown).await.unwrap_or_default();
         let _at_work = place().await?;
         class = apart(move || {
             class.tell(shown, read, &unknown);

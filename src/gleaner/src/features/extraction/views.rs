@@ -8,8 +8,8 @@ use super::columns::{COMMON, all_typed_tables, table_of, typed_tables};
 use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV4, TypedColumnV2};
 use super::text_rows::{TEXTS, text_of};
 use crate::console::{
-    Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, column, console_table, optional_int,
-    optional_text, seen_by_agents, table_name, text, time,
+    BOUND_TO_AGENT, Column, ConsoleTable, View, ViewRows, column, console_table, optional_int, optional_text,
+    seen_by_agents, table_name, text, time,
 };
 use crate::features::urls::has_page_type;
 use base::ids::JobId;
@@ -125,9 +125,9 @@ fn readings_of_agent() -> String {
 }
 
 static JOBS_OF_AGENT: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT id FROM jobs WHERE {NAMED_BY_METADATA}"));
+    LazyLock::new(|| format!("SELECT id FROM jobs WHERE {BOUND_TO_AGENT}"));
 static URLS_OF_AGENT: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT id FROM urls WHERE {NAMED_BY_METADATA}"));
+    LazyLock::new(|| format!("SELECT id FROM urls WHERE {BOUND_TO_AGENT}"));
 
 /// That `latest_<table>` keeps a table's newest row of each URL.
 fn newest_of_each_url(table: &str) -> NewestOf {

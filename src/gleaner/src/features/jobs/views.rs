@@ -3,7 +3,7 @@
 use super::rows::{AttemptV1, JOBS, JobV2};
 use super::view::has_result;
 use crate::console::{
-    Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, int, optional_int, optional_text, optional_time,
+    BOUND_TO_AGENT, Column, ConsoleTable, View, ViewRows, int, optional_int, optional_text, optional_time,
     text, time,
 };
 use crate::features::extraction::RESULTS;
@@ -96,7 +96,7 @@ static JOB_TABLE: LazyLock<ConsoleTable<JobV2>> = LazyLock::new(|| {
             ),
         ],
     );
-    table.version(4).seen_by_agents(NAMED_BY_METADATA)
+    table.version(4).seen_by_agents(BOUND_TO_AGENT)
 });
 
 /// The attempt that brought what the job ended with: the page, or the target's own answer that there is none. It is the one
@@ -152,7 +152,7 @@ static ATTEMPT_TABLE: LazyLock<ConsoleTable<JobAttempt>> = LazyLock::new(|| {
             }),
         ],
     );
-    table.version(2).seen_by_agents(format!("job_id IN (SELECT id FROM jobs WHERE {NAMED_BY_METADATA})"))
+    table.version(2).seen_by_agents(format!("job_id IN (SELECT id FROM jobs WHERE {BOUND_TO_AGENT})"))
 });
 
 fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {

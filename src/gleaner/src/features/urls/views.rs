@@ -2,7 +2,7 @@
 
 use super::rows::{URLS, UrlV1};
 use crate::console::{
-    Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, optional_text, optional_time, text, time,
+    BOUND_TO_AGENT, Column, ConsoleTable, View, ViewRows, optional_text, optional_time, text, time,
 };
 use base::Result;
 use base::ids::UrlId;
@@ -15,7 +15,7 @@ pub(super) const VIEW: View =
 
 /// The URLs of an agent's jobs, which are the agent's too.
 static OF_JOBS: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT url_id FROM jobs WHERE {NAMED_BY_METADATA}"));
+    LazyLock::new(|| format!("SELECT url_id FROM jobs WHERE {BOUND_TO_AGENT}"));
 
 static URL_TABLE: LazyLock<ConsoleTable<UrlV1>> = LazyLock::new(|| {
     let table = ConsoleTable::<UrlV1>::new(
@@ -53,7 +53,7 @@ static URL_TABLE: LazyLock<ConsoleTable<UrlV1>> = LazyLock::new(|| {
             }),
         ],
     );
-    table.version(2).seen_by_agents(format!("{NAMED_BY_METADATA} OR id IN ({})", *OF_JOBS))
+    table.version(2).seen_by_agents(format!("{BOUND_TO_AGENT} OR id IN ({})", *OF_JOBS))
 });
 
 /// A tag of a URL.
@@ -71,7 +71,7 @@ static TAG_TABLE: LazyLock<ConsoleTable<UrlTag>> = LazyLock::new(|| {
             Column::required("tag", Kind::Text, "The tag", |row| Cell::from(row.tag.as_str())),
         ],
     );
-    let own = format!("SELECT id FROM urls WHERE {NAMED_BY_METADATA}");
+    let own = format!("SELECT id FROM urls WHERE {BOUND_TO_AGENT}");
     table.seen_by_agents(format!("url_id IN ({own}) OR url_id IN ({})", *OF_JOBS))
 });
 

@@ -6,8 +6,8 @@
 
 use base::clock::Timestamp;
 use base::codec::{Json, Record};
-use base::ids::{UserId, WorkflowId, WorkflowVersionId};
-use dispatch::dag::{Dag, DagEdge, DagNode};
+use base::ids::{AgentId, UserId, WorkflowId, WorkflowVersionId};
+use dispatch::dag::{Dag, DagEdge, DagNode, NodeType};
 use dispatch::rank::Strategy as RankStrategy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -132,6 +132,14 @@ pub struct EdgeV1 {
     pub source: String,
     pub target: String,
     pub kind: String,
+}
+
+impl DagV1 {
+    /// The agent that the graph binds its jobs to.
+    pub fn agent(&self) -> Option<AgentId> {
+        let start = self.nodes.iter().find(|node| node.kind == NodeType::Start.name())?;
+        start.config.as_ref()?.0.get("agentId")?.as_str()?.parse().ok()
+    }
 }
 
 impl From<&Dag> for DagV1 {

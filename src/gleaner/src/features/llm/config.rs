@@ -13,6 +13,7 @@ pub struct LlmConfig {
     pub model: String,
     pub key: Key,
     pub timeout_sec: u64,
+    pub concurrency: u32,
 }
 
 /// What the endpoint knows the box by.
@@ -39,7 +40,7 @@ impl LlmConfig {
 
 impl Section for LlmConfig {
     const NAME: &'static str = "llm";
-    const BOUNDS: Bounds = &[("timeout_sec", 1..=600)];
+    const BOUNDS: Bounds = &[("timeout_sec", 1..=600), ("concurrency", 1..=64)];
 
     fn check(&self, _: &Config) -> Result<()> {
         let is_on = self.endpoint()?.is_some();

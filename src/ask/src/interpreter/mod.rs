@@ -1,11 +1,12 @@
 //! Items put together: goes through those of a question and gathers what they say of one table.
 
+mod conditions;
+
 use crate::dates::Unit;
 use crate::fragment::{Fragment, Ranking};
 use crate::items::{Item, Placed};
-use crate::plan::{Condition, Function, Group, Measure};
+use crate::plan::{Function, Group, Measure};
 use crate::table::{Kind, Table};
-use serde_json::{Value, json};
 
 /// Rows of "the top" and "the cheapest" where no number is said.
 const TOP_DEFAULT: u64 = 10;
@@ -52,6 +53,9 @@ impl<'a> Interpreter<'a> {
                 self.near = None;
             }
         }
+        if self.negated {
+            self.out.unknown.push("not".to_owned());
+        }
         self.out.bare_function = self.pending;
         self.out
     }
@@ -60,7 +64,7 @@ impl<'a> Interpreter<'a> {
         match item {
             Item::Noise | Item::And => {}
             Item::Table => self.table_named(placed),
-            Item::Function(function) => self.function(*function),
+            Item::Function(function) => self.function(*function, placed),
             Item::Count => self.count(),
             Item::Distinct => self.distinct = true,
             Item::By => self.by(),
@@ -73,7 +77,10 @@ impl<'a> Interpreter<'a> {
                 self.out.most.get_or_insert(true);
             }
             Item::Superlative(columns, descending) => self.superlative(columns, *descending, placed),
-            Item::Newest(newest) => self.out.newest = Some(*newest),
+            Item::Newest(newest) if self.out.newest.is_none_or(|known| known == *newest) => {
+                self.out.newest = Some(*newest);
+            }
+            Item::Newest(_) => self.lost(placed),
             Item::Compare(op) => self.compare(op, placed),
             Item::Between => self.between(placed),
             Item::Not => self.negated = true,
@@ -92,10 +99,7 @@ impl<'a> Interpreter<'a> {
             Item::Unit(unit) => self.unit(*unit, placed),
             Item::Column(columns, exact) => self.column(columns, *exact, placed),
             Item::Value(column, value) => self.value(*column, value.clone(), placed),
-            Item::Event(column) => {
-                self.out.time = Some(*column);
-                self.out.score += 1;
-            }
+            Item::Event(column) => self.event(*column, placed),
             Item::Site(site) => self.site(site, placed),
             Item::Quoted(text) => self.quoted(text, placed),
             Item::Unknown => self.lost(placed),
@@ -150,16 +154,44 @@ impl<'a> Interpreter<'a> {
         self.out.has_table = true;
     }
 
-    fn function(&mut self, function: Function) {
+    fn function(&mut self, function: Function, placed: &Placed) {
+        let next = self.peek().map(|(_, next)| &next.item);
         // "The highest average": the order of the second.
-        if let Some((_, next)) = self.peek()
-            && matches!(next.item, Item::Function(_) | Item::Count)
-            && let Function::Max | Function::Min = function
-        {
+        if let (Some(Item::Function(_) | Item::Count), Function::Max | Function::Min) = (next, function) {
             self.out.extreme = Some(function == Function::Max);
             return;
         }
+        // "The total number" is the number.
+        if function == Function::Sum && matches!(next, Some(Item::Count)) {
+            return;
+        }
+        // "Price average by brand": what it is of stands before it.
+        let before = self.near.filter(|column| self.is_number(*column) && self.is_bare(*column));
+        if let Some(column) = before.filter(|_| !matches!(next, Some(Item::Column(..)))) {
+            let measure = Measure { function, column: Some(self.name(column)) };
+            self.out.measures.push(measure);
+            return;
+        }
+        if self.pending.is_some() {
+            return self.lost(placed);
+        }
         self.pending = Some(function);
+    }
+
+    /// Whether a column was named, and nothing was said of it.
+    fn is_bare(&self, column: usize) -> bool {
+        let name = &self.table.columns[column].name;
+        self.out.mentioned.contains(&column) && !self.out.conditions.iter().any(|known| known.column == *name)
+    }
+
+    /// "Registered" says which of the times is meant. Two of them are one too many.
+    fn event(&mut self, column: usize, placed: &Placed) {
+        if self.out.time.is_some_and(|known| known != column) {
+            return self.lost(placed);
+        }
+        self.out.time = Some(column);
+        self.out.happened = Some(column);
+        self.out.score += 1;
     }
 
     fn count(&mut self) {
@@ -201,8 +233,10 @@ impl<'a> Interpreter<'a> {
         while let Some((at, next)) = self.peek() {
             match &next.item {
                 Item::And if any && self.is_of_groups(at + 1) => {}
+                // "Per job status": the status of a job.
+                Item::Table if !any && self.is_of_groups(at + 1) => self.table_named(next),
                 Item::Unit(unit) => {
-                    self.out.bucket = Some(*unit);
+                    self.bucket(*unit, next);
                     any = true;
                 }
                 Item::Column(columns, exact) => {
@@ -226,6 +260,13 @@ impl<'a> Interpreter<'a> {
             }
             self.at = at + 1;
         }
+    }
+
+    fn bucket(&mut self, unit: Unit, placed: &Placed) {
+        if self.out.bucket.is_some_and(|known| known != unit) {
+            return self.lost(placed);
+        }
+        self.out.bucket = Some(unit);
     }
 
     fn is_of_groups(&self, from: usize) -> bool {
@@ -284,164 +325,9 @@ impl<'a> Interpreter<'a> {
             return;
         }
         match columns.iter().find_map(|name| self.table.position(name)) {
-            Some(column) => {
+            Some(column) if self.out.ranking.is_none() => {
                 self.out.score += 1;
                 self.out.ranking = Some(Ranking { column, descending });
-            }
-            None => self.lost(placed),
-        }
-    }
-
-    /// A number, with its unit where it has one.
-    fn amount(&mut self) -> Option<(f64, bool)> {
-        let (at, next) = self.peek()?;
-        let Item::Number(number) = next.item else { return None };
-        self.at = at + 1;
-        match self.peek() {
-            Some((at, Placed { item: Item::Scale(scale), .. })) => {
-                self.at = at + 1;
-                Some((number * scale, true))
-            }
-            _ => Some((number, false)),
-        }
-    }
-
-    fn compare(&mut self, op: &str, placed: &Placed) {
-        let before = self.near.filter(|column| self.is_number(*column));
-        let Some((number, scaled)) = self.amount() else {
-            if placed.text.eq_ignore_ascii_case("over") || op == "eq" {
-                return;
-            }
-            return self.lost(placed);
-        };
-        match before.or_else(|| self.compared(scaled)) {
-            Some(column) => self.condition(column, op, self.written(column, number)),
-            None => self.lost(placed),
-        }
-    }
-
-    /// What a number without a column before it is about: the column behind it, a duration, or a price.
-    fn compared(&mut self, scaled: bool) -> Option<usize> {
-        if scaled {
-            return self.table.position("duration_ms");
-        }
-        if let Some((at, next)) = self.peek()
-            && let Item::Column(columns, exact) = &next.item
-            && self.is_number(columns[0])
-        {
-            self.at = at + 1;
-            return Some(self.picked(columns, *exact));
-        }
-        self.table.position("price")
-    }
-
-    fn between(&mut self, placed: &Placed) {
-        let before = self.near.filter(|column| self.is_number(*column));
-        let Some((low, _)) = self.amount() else { return self.lost(placed) };
-        if let Some((at, Placed { item: Item::And, .. })) = self.peek() {
-            self.at = at + 1;
-        }
-        let Some((high, scaled)) = self.amount() else { return self.lost(placed) };
-        let Some(column) = before.or_else(|| self.compared(scaled)) else { return self.lost(placed) };
-        let (low, high) = (low.min(high), low.max(high));
-        let value = json!([self.written(column, low), self.written(column, high)]);
-        self.condition(column, "between", value);
-    }
-
-    fn written(&self, column: usize, number: f64) -> Value {
-        let is_whole = number.fract() == 0.0 && number.abs() < 9e15;
-        if is_whole && self.kind(column) == Kind::Integer { json!(number as i64) } else { json!(number) }
-    }
-
-    fn condition(&mut self, column: usize, op: &str, value: Value) {
-        let name = self.name(column);
-        self.mention(column);
-        let negated = std::mem::take(&mut self.negated);
-        let op = match (op, negated) {
-            ("eq", true) => "ne",
-            (op, _) => op,
-        };
-        let same =
-            self.out.conditions.iter_mut().find(|known| known.column == name && same_sense(&known.op, op));
-        match same {
-            Some(known) => {
-                let mut values = match known.value.take() {
-                    Value::Array(values) => values,
-                    one => vec![one],
-                };
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-                known.op = if op == "eq" { "in" } else { "not_in" }.to_owned();
-                if values.len() == 1 {
-                    known.op = op.to_owned();
-                    known.value = values.remove(0);
-                } else {
-                    known.value = Value::Array(values);
-                }
-            }
-            None => self.out.conditions.push(Condition { column: name, op: op.to_owned(), value }),
-        }
-    }
-
-    fn mention(&mut self, column: usize) {
-        if !self.out.mentioned.contains(&column) {
-            self.out.mentioned.push(column);
-        }
-    }
-
-    fn null(&mut self, placed: &Placed) {
-        match self.peek() {
-            Some((at, next)) => match &next.item {
-                Item::Column(columns, exact) => {
-                    self.at = at + 1;
-                    let column = self.picked(columns, *exact);
-                    self.condition(column, "is_null", Value::Null);
-                }
-                Item::Event(column) => {
-                    self.at = at + 1;
-                    self.out.score += 1;
-                    self.condition(*column, "is_null", Value::Null);
-                }
-                Item::Value(..) => self.negated = true,
-                _ => self.lost(placed),
-            },
-            None => self.lost(placed),
-        }
-    }
-
-    /// "With an error" asks for one; "with a price above 5" does not say more than what follows.
-    fn has(&mut self) {
-        let Some((at, Placed { item: Item::Column(columns, exact), .. })) = self.peek() else { return };
-        let more = self.peek_from(at + 1).map(|(_, placed)| &placed.item);
-        let says_more = matches!(
-            more,
-            Some(
-                Item::Compare(_)
-                    | Item::Between
-                    | Item::Number(_)
-                    | Item::Contains(_)
-                    | Item::Quoted(_)
-                    | Item::Value(..)
-                    | Item::Not
-                    | Item::Unknown
-            )
-        );
-        if !says_more && self.table.columns[columns[0]].nullable {
-            self.at = at + 1;
-            let column = self.picked(columns, *exact);
-            let op = if std::mem::take(&mut self.negated) { "is_null" } else { "not_null" };
-            self.condition(column, op, Value::Null);
-        }
-    }
-
-    fn contains(&mut self, op: &str, placed: &Placed) {
-        let is_text = |column: &usize| self.kind(*column) == Kind::Text;
-        let column = self.near.filter(is_text).or_else(|| self.table.label());
-        match (column, self.peek()) {
-            (Some(column), Some((at, next))) => {
-                self.at = at + 1;
-                self.condition(column, op, json!(next.text));
             }
             _ => self.lost(placed),
         }
@@ -470,40 +356,16 @@ impl<'a> Interpreter<'a> {
             self.at = at + 1;
             self.out.singular = !next.plural;
             let column = self.picked(columns, *exact);
-            self.out.which = Some(column);
+            match self.out.which {
+                None => self.out.which = Some(column),
+                Some(_) => self.group(column),
+            }
         }
-    }
-
-    fn number(&mut self, number: f64, placed: &Placed) {
-        let is_limit = number.fract() == 0.0 && (1.0..=LIMIT_MAX).contains(&number);
-        if let Some(column) = self.near.filter(|column| self.is_number(*column)) {
-            return self.condition(column, "eq", self.written(column, number));
-        }
-        let next = self.peek().map(|(_, next)| &next.item);
-        let leads = matches!(
-            next,
-            Some(
-                Item::Most(_)
-                    | Item::Superlative(..)
-                    | Item::Newest(_)
-                    | Item::Table
-                    | Item::Common
-                    | Item::Column(..)
-                    | Item::Function(_)
-            )
-        );
-        let is_alone = next.is_none() && (self.out.top || self.out.follows || self.out.newest.is_some());
-        if is_limit && (leads || is_alone || self.out.top || matches!(next, Some(Item::Value(..)))) {
-            self.out.limit = Some(number as u64);
-            self.out.top = self.out.top || matches!(next, Some(Item::Column(..)));
-            return;
-        }
-        self.lost(placed);
     }
 
     fn unit(&mut self, unit: Unit, placed: &Placed) {
         if placed.text.to_lowercase().ends_with("ly") {
-            self.out.bucket = Some(unit);
+            self.bucket(unit, placed);
         } else {
             self.lost(placed);
         }
@@ -530,8 +392,11 @@ impl<'a> Interpreter<'a> {
             return;
         }
         if self.kind(column) == Kind::Time {
+            if self.out.time.is_some_and(|known| known != column) {
+                return self.lost(placed);
+            }
             self.out.time = Some(column);
-            return;
+            return self.mention(column);
         }
         if self.given_value(column) {
             return;
@@ -541,57 +406,9 @@ impl<'a> Interpreter<'a> {
             self.out.singular = !placed.plural;
             return self.group(column);
         }
+        if !placed.plural {
+            self.out.single.push(column);
+        }
         self.mention(column);
     }
-
-    /// "Brand Foo": a value that nobody knew, said right behind its column.
-    fn given_value(&mut self, column: usize) -> bool {
-        let Some(next) = self.items.get(self.at) else { return false };
-        let is_proper = next.text.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit());
-        let is_value = match &next.item {
-            Item::Quoted(_) => true,
-            Item::Unknown => is_proper,
-            _ => false,
-        };
-        if !is_value || self.kind(column) != Kind::Text {
-            return false;
-        }
-        self.at += 1;
-        self.condition(column, "eq", json!(next.text));
-        true
-    }
-
-    fn value(&mut self, column: usize, value: Value, placed: &Placed) {
-        self.out.score += 1 + placed.words as i32;
-        if self.kind(column) == Kind::Bool {
-            let negated = std::mem::take(&mut self.negated);
-            let value = json!(value.as_bool().unwrap_or(true) != negated);
-            return self.condition(column, "eq", value);
-        }
-        self.condition(column, "eq", value);
-    }
-
-    fn site(&mut self, site: &str, placed: &Placed) {
-        let is_url = site.contains('/');
-        let column = if is_url { self.table.position("url") } else { self.table.position("domain") };
-        match column {
-            Some(column) => {
-                self.out.score += 2;
-                self.condition(column, "eq", json!(if is_url { placed.text.as_str() } else { site }));
-            }
-            None => self.lost(placed),
-        }
-    }
-
-    fn quoted(&mut self, text: &str, placed: &Placed) {
-        let near = self.near.filter(|column| self.kind(*column) == Kind::Text);
-        match near.map(|column| (column, "eq")).or(self.table.label().map(|column| (column, "contains"))) {
-            Some((column, op)) => self.condition(column, op, json!(text)),
-            None => self.lost(placed),
-        }
-    }
-}
-
-fn same_sense(known: &str, op: &str) -> bool {
-    matches!((known, op), ("eq" | "in", "eq") | ("ne" | "not_in", "ne"))
 }

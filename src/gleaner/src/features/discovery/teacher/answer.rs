@@ -1,10 +1,11 @@
 //! What a language model answers, read within limits: nothing in it is believed but that it has this shape.
 
 use super::outline::cut;
+use crate::features::llm::{Shape, object};
 use base::terms::PageType;
 use page::extract::{Attribute, AttributeType, Schema};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Attributes of one answer, XPaths of one attribute and values of one page.
 const ATTRIBUTES_MAX: usize = 30;
@@ -14,28 +15,6 @@ const VALUES_MAX: usize = 100;
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// What is told of wrong things at most.
 const COMPLAINTS_MAX: usize = 10;
-
-/// A completion as the protocol has it, of which only this is read.
-#[derive(Deserialize)]
-struct Completion {
-    choices: Vec<Choice>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    message: Message,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    content: Option<String>,
-}
-
-/// What the model said.
-pub fn content(body: &[u8]) -> Option<String> {
-    let completion: Completion = serde_json::from_slice(body).ok()?;
-    completion.choices.into_iter().next()?.message.content
-}
 
 /// What a model proposes to read pages by.
 #[derive(Debug)]
@@ -130,8 +109,8 @@ pub fn values(content: &str) -> Option<Vec<PageValues>> {
     Some(read.pages)
 }
 
-/// The JSON schema of a proposal, as `response_format` has it.
-pub fn proposal_format() -> Value {
+/// What a proposal has to be.
+pub fn proposal_shape() -> Shape {
     let types: Vec<&str> = PageType::ALL.iter().map(|page_type| page_type.name()).collect();
     let attribute = object(json!({
         "name": { "type": "string" },
@@ -142,28 +121,19 @@ pub fn proposal_format() -> Value {
         "pageType": { "type": "string", "enum": types },
         "attributes": { "type": "array", "items": attribute },
     }));
-    format("extraction_schema", schema)
+    Shape { name: "extraction_schema", about: "Takes what the pages are read by.", schema }
 }
 
-/// The JSON schema of values.
-pub fn values_format() -> Value {
+/// What values have to be.
+pub fn values_shape() -> Shape {
     let value = object(json!({
         "name": { "type": "string" },
         "texts": { "type": "array", "items": { "type": "string" } },
     }));
     let page =
         object(json!({ "page": { "type": "integer" }, "values": { "type": "array", "items": value } }));
-    format("page_values", object(json!({ "pages": { "type": "array", "items": page } })))
-}
-
-fn object(properties: Value) -> Value {
-    let required: Vec<String> =
-        properties.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
-}
-
-fn format(name: &str, schema: Value) -> Value {
-    json!({ "type": "json_schema", "json_schema": { "name": name, "strict": true, "schema": schema } })
+    let schema = object(json!({ "pages": { "type": "array", "items": page } }));
+    Shape { name: "page_values", about: "Takes the texts on each page.", schema }
 }
 
 #[cfg(test)]
@@ -189,9 +159,6 @@ mod tests {
         ] {
             assert!(proposed(bad).unwrap_err().contains(part), "{bad}");
         }
-        assert!(content(b"{}").is_none() && content(b"\xff").is_none());
-        let said = content(br#"{"choices":[{"message":{"role":"assistant","content":"x"}}]}"#);
-        assert_eq!(said.as_deref(), Some("x"));
         assert!(values("[]").is_none());
         let long = "x".repeat(TEXT_BYTES_MAX + 1);
         let read =
