@@ -251,7 +251,8 @@ impl Target for AskTarget {
         let how = How(random.number());
         let own = tables(how.0);
         let mut text = String::new();
-        for _ in 0..random.below(if random.below(20) == 0 { 400 } else { 14 }) {
+        let most = if random.below(20) == 0 { 400 } else { 14 };
+        for _ in 0..random.below(most) {
             let table = own.get(random.below(own.len().max(1)));
             match random.below(4) {
                 0 => {

@@ -173,39 +173,7 @@ fn run(command: Command) -> Result<()> {
                 return Err(Error::conflict("the data is damaged"));
             }
         }
-        Command::Serve { config, new } => {
-            let file = config;
-            let mut config = load(file.clone())?;
-            config.storage.begin_anew = new;
-            let (log, level) = log_to_stderr(&config.log.level, config.log.format)?;
-            let ended = runtime()?.block_on(async {
-                let mut hangups = hangups()?;
-                let mut stop = pin!(interrupted()?);
-                let (manager, grace) = (ServiceManager::of_environment(), config.shutdown_grace());
-                let app = App::start(config).await?;
-                manager.ready(app.url());
-                log::say(&mut io::stdout(), &format!("Gleaner listens at {}", app.local_url()));
-                if app.url() != app.local_url() {
-                    log::say(&mut io::stdout(), &format!("People reach it at {}", app.url()));
-                }
-                let mut alive = pin!(manager.keep_alive());
-                loop {
-                    tokio::select! {
-                        () = &mut stop => break,
-                        () = &mut alive => {}
-                        _ = hangups.recv() => reload(&app, file.clone(), &level),
-                    }
-                }
-                manager.stopping(grace + STOP_MARGIN);
-                tokio::select! {
-                    () = app.stop() => {}
-                    () = alive => {}
-                }
-                Ok::<_, Error>(())
-            });
-            log.flush();
-            ended?;
-        }
+        Command::Serve { config, new } => serve(config, new)?,
         Command::Demo { once } => {
             let level = std::env::var("GLEANER_LOG__LEVEL").unwrap_or_else(|_| "warn".to_owned());
             let (log, _for_good) = log_to_stderr(&level, LogFormat::Text)?;
@@ -225,6 +193,40 @@ fn run(command: Command) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Runs the box until it is told to end. `is_new`: a new, empty one, whatever there is of an earlier one.
+fn serve(file: Option<PathBuf>, is_new: bool) -> Result<()> {
+    let mut config = load(file.clone())?;
+    config.storage.begin_anew = is_new;
+    let (log, level) = log_to_stderr(&config.log.level, config.log.format)?;
+    let ended = runtime()?.block_on(async {
+        let mut hangups = hangups()?;
+        let mut stop = pin!(interrupted()?);
+        let (manager, grace) = (ServiceManager::of_environment(), config.shutdown_grace());
+        let app = App::start(config).await?;
+        manager.ready(app.url());
+        log::say(&mut io::stdout(), &format!("Gleaner listens at {}", app.local_url()));
+        if app.url() != app.local_url() {
+            log::say(&mut io::stdout(), &format!("People reach it at {}", app.url()));
+        }
+        let mut alive = pin!(manager.keep_alive());
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                () = &mut alive => {}
+                _ = hangups.recv() => reload(&app, file.clone(), &level),
+            }
+        }
+        manager.stopping(grace + STOP_MARGIN);
+        tokio::select! {
+            () = app.stop() => {}
+            () = alive => {}
+        }
+        Ok::<_, Error>(())
+    });
+    log.flush();
+    ended
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<()> {

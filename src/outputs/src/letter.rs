@@ -91,9 +91,9 @@ pub fn letter(around: Around<'_>, events: &[Told], count: u64) -> Letter {
         "-- \n{why}\nAll events: {}\nGet no more of these: {}\n",
         around.link, around.unsubscribe
     );
-    let _ = write!(
+    let _ = writeln!(
         html,
-        "<p style=\"{FOOT}\">{}<br>{} · {}</p></div></body></html>\n",
+        "<p style=\"{FOOT}\">{}<br>{} · {}</p></div></body></html>",
         escaped(&why),
         anchor(around.link, "All events", LINK),
         anchor(around.unsubscribe, "Get no more of these", LINK)

@@ -98,8 +98,17 @@ struct Schema<'a> {
 impl Schema<'_> {
     fn check(&mut self, at: &str, schema: &Value, value: &Value) {
         if let Some(reference) = schema["$ref"].as_str() {
-            let target =
+            let mut target =
                 self.document.pointer(reference.trim_start_matches('#')).expect("a definition").clone();
+            // What stands beside a reference holds as well: which of several forms it is, say.
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                target["properties"][name] = property.clone();
+            }
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            match target["required"].as_array_mut() {
+                Some(all) => all.extend(required),
+                None => target["required"] = required.into(),
+            }
             return self.check(at, &target, value);
         }
         if let Some(choices) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {

@@ -205,14 +205,25 @@ async fn a_stream_goes_on_where_it_was_after_the_box_was_away() {
         "2",
         "--json",
     ]);
-    let child = command.spawn().unwrap();
-    let following = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    let mut child = command.spawn().unwrap();
     let first = collect(&ada.api, &web.url("/1")).await;
+    // It must be there before the box goes: one that finds no box says so and ends.
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let heard = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        (line, out)
+    });
+    let (mut told, mut out) = heard.await.unwrap();
     at.restart().await;
     let second = collect(&ada.api, &web.url("/2")).await;
-    let output = following.await.unwrap();
+    let ended = tokio::task::spawn_blocking(move || {
+        out.read_to_string(&mut told).unwrap();
+        (told, child.wait_with_output().unwrap())
+    });
+    let (told, output) = ended.await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let events = lines(&String::from_utf8(output.stdout).unwrap());
+    let events = lines(&told);
     let ids: Vec<_> = events.iter().map(|event| event["subject"]["id"].clone()).collect();
     assert_eq!(ids, [first["id"].clone(), second["id"].clone()], "nothing is missed and nothing comes twice");
     at.stop().await;

@@ -79,7 +79,7 @@ async fn a_feed_has_the_newest_events_and_is_fetched_when_it_has_changed() {
 
 /// The reader of the Python world finds titles, times, ids and links in both, and nothing wrong.
 fn read_by_feedparser(rss: &str, atom: &str) {
-    let Some(tools) = from_pypi("feedparser==6.0.11") else { return };
+    let Some(tools) = from_pypi(&["feedparser==6.0.11"]) else { return };
     let folder = tempfile::TempDir::new().unwrap();
     for (name, text, version) in [("rss", rss, "rss20"), ("atom", atom, "atom10")] {
         let file = folder.path().join(name);

@@ -8,7 +8,7 @@ COLUMNS = ["result_id", "title", "price"]
 
 
 def rows(frame):
-    for one in sorted(zip(*(frame[name].tolist() for name in COLUMNS))):
+    for one in sorted(zip(*(frame[name].tolist() for name in COLUMNS)), key=repr):
         print("|".join(str(value) for value in one))
 
 

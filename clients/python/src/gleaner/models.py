@@ -1099,6 +1099,37 @@ class EligibilityView(TypedDict):
     withinByteLimit: bool
 
 
+class EmailTerms(TypedDict):
+    """Of the kind `email`: to whom letters go, and when. What is left out of a change stays as it is."""
+
+    #: Addresses. Members of the organization with a verified address get letters at once; anybody else is asked
+    #: first.
+    recipients: NotRequired[list[str] | None]
+    #: `immediately` unless said otherwise.
+    when: NotRequired[EmailWhen | None]
+    #: Of `daily`: the hour of the day; 8 unless said otherwise.
+    hour: NotRequired[int | None]
+    #: Of `daily`: an IANA name such as `Europe/Berlin`; UTC unless said otherwise.
+    timezone: NotRequired[str | None]
+
+
+class EmailView(TypedDict):
+    """Of the kind `email`: to whom letters go, and when."""
+
+    when: EmailWhen
+    #: Of `daily`: the hour.
+    hour: int | None
+    #: Of `daily`: the zone of the hour.
+    timezone: str | None
+    recipients: list[RecipientView]
+    #: Events that wait to become a letter.
+    waiting: int
+    #: When they are looked at next; of a digest that is far off this is sooner.
+    nextLookAt: str | None
+    #: Until when nothing is sent, because the organization has sent as many letters this hour as it may.
+    fullUntil: str | None
+
+
 class EndConfig(TypedDict):
     status: Literal["succeeded", "failed"]
 
@@ -1144,28 +1175,28 @@ class EventView(TypedDict):
     #: `monitor.firing`). `monitor.firing`: The condition of a monitor has begun to hold (`name`, `before`: the state
     #: before, `value`, `op`, `threshold` or `changePercent` and `comparedWith`). `monitor.no_data`: The statement of
     #: a monitor has begun to give no value (`reason`, and the rest as of `monitor.firing`). `monitor.ok`: It holds no
-    #: more; data as of `monitor.firing`. `output.disabled`: The box switched an output off (`name`, `reason`: `gone`
-    #: or `failing`). `quota.low`: Less than a tenth of the period's credits is left (`plan`, `remainingCredits`,
-    #: `usedThisPeriod`). `result.changed`: Values differ from those of the page's previous result (`jobId`, `url`,
-    #: `pageType`, `changes` of `name`, `from`, `to`). `result.gone`: A page of which there are values is not there
-    #: any more: its site answered 404 or 410 (`jobId`, `url`, `pageType`, `status`); the result that it is of is the
-    #: last one. Once, until the page is read again. `result.new`: A page was read of which there is no earlier result
-    #: (`jobId`, `url`, `pageType`). `retention.removed`: What went because its time was over or there were too many
-    #: of it (`results` with their pages, `pages` alone), in one round. `schedule.completed`: All jobs of a run have
-    #: ended, however, or no URL matched (`runId`, `status`, `jobsCreated`, `succeeded`, `failed`, `canceled`,
-    #: `truncated`). `schedule.disabled`: The box found a schedule that it cannot read any more; it does not fire
-    #: (`reason`). `schedule.failed`: A run has ended that could not submit all its jobs (`runId`, `message`, and how
-    #: many were submitted and ended how). `schedule.missed`: A schedule's time passed and the box had decided nothing
-    #: about it (`scheduledFor`). `schedule.skipped`: A tick was left out, as the schedule's policy says (`runId`,
-    #: `status`, `scheduledFor`, `message`). `schedule.started`: A run began (`runId`, `trigger`, `scheduledFor`); it
-    #: finds its URLs and submits jobs. `schema.drifted`: A site has changed so that attributes are not found any more
-    #: (`domain`, `pageType`, `attributes` of `name`, `result`, `reason`, `fromVersion`, `toVersion`). Once for each
-    #: drift. `site_session.expired`: A site does not accept a session any more: it asks for a login (`name`, `url`
-    #: that was asked for). `storage.failing`: The organization's storage does not work (`bucket`, `fault`,
-    #: `message`): new pages are kept in the box meanwhile, and those that lie there cannot be read. `storage.moved`:
-    #: The last page has left a storage that pages are not kept in any more (`bucket`, and `missing`: how many were
-    #: not there). `storage.recovered`: A storage that did not work works again (`bucket`). `suggestion.created`: A
-    #: better ranking is suggested for a smart workflow (`workflowId`, `expectedGain`).
+    #: more; data as of `monitor.firing`. `output.disabled`: The box switched an output off (`name`, `reason`: `gone`,
+    #: `failing` or `no_recipients`). `quota.low`: Less than a tenth of the period's credits is left (`plan`,
+    #: `remainingCredits`, `usedThisPeriod`). `result.changed`: Values differ from those of the page's previous result
+    #: (`jobId`, `url`, `pageType`, `changes` of `name`, `from`, `to`). `result.gone`: A page of which there are
+    #: values is not there any more: its site answered 404 or 410 (`jobId`, `url`, `pageType`, `status`); the result
+    #: that it is of is the last one. Once, until the page is read again. `result.new`: A page was read of which there
+    #: is no earlier result (`jobId`, `url`, `pageType`). `retention.removed`: What went because its time was over or
+    #: there were too many of it (`results` with their pages, `pages` alone), in one round. `schedule.completed`: All
+    #: jobs of a run have ended, however, or no URL matched (`runId`, `status`, `jobsCreated`, `succeeded`, `failed`,
+    #: `canceled`, `truncated`). `schedule.disabled`: The box found a schedule that it cannot read any more; it does
+    #: not fire (`reason`). `schedule.failed`: A run has ended that could not submit all its jobs (`runId`, `message`,
+    #: and how many were submitted and ended how). `schedule.missed`: A schedule's time passed and the box had decided
+    #: nothing about it (`scheduledFor`). `schedule.skipped`: A tick was left out, as the schedule's policy says
+    #: (`runId`, `status`, `scheduledFor`, `message`). `schedule.started`: A run began (`runId`, `trigger`,
+    #: `scheduledFor`); it finds its URLs and submits jobs. `schema.drifted`: A site has changed so that attributes
+    #: are not found any more (`domain`, `pageType`, `attributes` of `name`, `result`, `reason`, `fromVersion`,
+    #: `toVersion`). Once for each drift. `site_session.expired`: A site does not accept a session any more: it asks
+    #: for a login (`name`, `url` that was asked for). `storage.failing`: The organization's storage does not work
+    #: (`bucket`, `fault`, `message`): new pages are kept in the box meanwhile, and those that lie there cannot be
+    #: read. `storage.moved`: The last page has left a storage that pages are not kept in any more (`bucket`, and
+    #: `missing`: how many were not there). `storage.recovered`: A storage that did not work works again (`bucket`).
+    #: `suggestion.created`: A better ranking is suggested for a smart workflow (`workflowId`, `expectedGain`).
     kind: Literal["batch.completed", "benchmark.completed", "input.completed", "input.failed", "input.failing", "input.ingested", "job.canceled", "job.failed", "job.queued", "job.started", "job.succeeded", "monitor.error", "monitor.firing", "monitor.no_data", "monitor.ok", "output.disabled", "quota.low", "result.changed", "result.gone", "result.new", "retention.removed", "schedule.completed", "schedule.disabled", "schedule.failed", "schedule.missed", "schedule.skipped", "schedule.started", "schema.drifted", "site_session.expired", "storage.failing", "storage.moved", "storage.recovered", "suggestion.created"]
     subject: SubjectView
     #: The registrable domain that it concerns; null where it concerns none.
@@ -1334,30 +1365,38 @@ class FeaturesView(TypedDict):
 
 
 class FilesOfOutput(TypedDict):
-    """Files in a folder of the box."""
+    """Files: in a folder of the box, unless `s3` or `sftp` says where else. It has no `Debug`: its secrets are for
+    nobody's eyes.
+    """
 
     #: `parquet` unless said otherwise.
     format: NotRequired[FileFormat | None]
     #: Whether the files of each table have a Delta Lake log; of Parquet only. False unless said otherwise, and it
     #: stays as it was made.
     delta: NotRequired[bool | None]
-    #: Folders below that of the organization: letters, digits, `_`, `-` and `/`. The output's id unless said
-    #: otherwise.
+    #: Folders below that of the organization, or below the prefix of `s3` or the folder of `sftp`: letters, digits,
+    #: `_`, `-` and `/`. The output's id unless said otherwise.
     path: NotRequired[str | None]
     #: A file is whole after so many minutes; 15 unless said otherwise.
     everyMinutes: NotRequired[int | None]
     #: Or with so many results; 10,000 unless said otherwise.
     maxRows: NotRequired[int | None]
+    #: A bucket that they go into. Whether an output has one stays as it was made.
+    s3: NotRequired[S3OfFiles | None]
+    #: A server that they go onto. Whether an output has one stays as it was made.
+    sftp: NotRequired[SftpOfFiles | None]
 
 
 class FilesView(TypedDict):
-    """Files in a folder of the box as they are shown."""
+    """Files as they are shown."""
 
     format: FileFormat
     delta: bool
     path: str
     everyMinutes: int
     maxRows: int
+    s3: NotRequired[S3OfFilesView]
+    sftp: NotRequired[SftpOfFilesView]
 
 
 class Filter(TypedDict):
@@ -2256,8 +2295,10 @@ class NewOutput(TypedDict):
     secret: NotRequired[str | None]
     #: Of the kind `postgres`: the server and the table.
     postgres: NotRequired[PostgresOfOutput | None]
-    #: Of the kind `files`: which, and in which folder.
+    #: Of the kind `files`: which, and where.
     files: NotRequired[FilesOfOutput | None]
+    #: Of the kind `email`: to whom letters go, and when.
+    email: NotRequired[EmailTerms | None]
 
 
 class NewOwnAttributes(TypedDict):
@@ -2584,6 +2625,8 @@ class OutputUpdate(TypedDict):
     postgres: NotRequired[PostgresOfOutput | None]
     #: Of the kind `files`: what is to be different about them.
     files: NotRequired[FilesOfOutput | None]
+    #: Of the kind `email`: what is to be different about letters. `recipients` are all of them.
+    email: NotRequired[EmailTerms | None]
     #: What the output is to have none of from now on.
     clear: NotRequired[list[ClearableOfOutput] | None]
 
@@ -2620,6 +2663,8 @@ class OutputView(TypedDict):
     postgres: NotRequired[PostgresView]
     #: Of the kind `files`.
     files: NotRequired[FilesView]
+    #: Of the kind `email`.
+    email: NotRequired[EmailView]
     #: Events up to this place of the log were looked at.
     position: int
     #: Deliveries that wait for a try; 1,000 are counted at most.
@@ -3162,6 +3207,19 @@ class RechargeViewPage(TypedDict):
     nextCursor: str | None
 
 
+class RecipientView(TypedDict):
+    """A recipient as people see it."""
+
+    address: str
+    state: RecipientState
+    #: Since when it stands so.
+    since: str
+    lastSentAt: str | None
+    #: Letters in a row that the mail server refused; after 3 the address counts as one that bounces.
+    refused: int
+    lastError: str | None
+
+
 class RecoverRequest(TypedDict):
     """From when on."""
 
@@ -3434,6 +3492,42 @@ class RunViewPage(TypedDict):
     nextCursor: str | None
 
 
+class S3OfFiles(TypedDict):
+    """A bucket. It has no `Debug`: its secret is for nobody's eyes."""
+
+    #: It must exist.
+    bucket: NotRequired[str | None]
+    #: Where the server is, as `https://host:port`; Amazon's own of the region when left out. Private addresses are
+    #: refused unless `network.allow` opens them.
+    endpoint: NotRequired[str | None]
+    #: `us-east-1` unless said otherwise, which servers without regions take.
+    region: NotRequired[str | None]
+    #: What keys begin with, before `path`; without `/` at its ends.
+    prefix: NotRequired[str | None]
+    accessKeyId: NotRequired[str | None]
+    #: It is sealed, and not shown again. Given again where `endpoint`, `region`, `bucket` or `accessKeyId` change.
+    secretAccessKey: NotRequired[str | None]
+    #: Whether the bucket is named in the path and not in the host; true where an endpoint is given and nothing is
+    #: said.
+    pathStyle: NotRequired[bool | None]
+    #: Whether the storage keeps `If-None-Match: *`, which a Delta log needs to be written by several at once; true
+    #: unless said otherwise. The box tries it before it believes it.
+    conditionalPuts: NotRequired[bool | None]
+
+
+class S3OfFilesView(TypedDict):
+    """A bucket as it is shown."""
+
+    bucket: str
+    #: Null for Amazon's own.
+    endpoint: str | None
+    region: str
+    prefix: str
+    accessKeyId: str
+    pathStyle: bool
+    conditionalPuts: bool
+
+
 class SampledPage(TypedDict):
     jobId: str
     url: str
@@ -3561,6 +3655,38 @@ class SchemaView(TypedDict):
     createdAt: str
 
 
+class SftpOfFiles(TypedDict):
+    """A server. It has no `Debug`: its secrets are for nobody's eyes."""
+
+    #: The server's name or address. Private addresses are refused unless `network.allow` opens them.
+    host: NotRequired[str | None]
+    #: 22 unless said otherwise.
+    port: NotRequired[int | None]
+    user: NotRequired[str | None]
+    #: This or `privateKey`. It is sealed, and not shown again; one of the two is given again where `host`, `port`,
+    #: `user` or `hostKey` change.
+    password: NotRequired[str | None]
+    #: A private key of OpenSSH or in PEM, Ed25519 or ECDSA, without a passphrase. It is sealed, and not shown again.
+    privateKey: NotRequired[str | None]
+    #: By what the server is known, which must be said: its public key (`ssh-ed25519 AAAA…`, what `ssh-keyscan -t
+    #: ed25519 HOST` prints) or the fingerprint of it (`SHA256:…`). Nothing is sent to a server with another one.
+    hostKey: NotRequired[str | None]
+    #: Where `path` begins: absolute, or below the folder of the login, which it is unless something is said.
+    folder: NotRequired[str | None]
+
+
+class SftpOfFilesView(TypedDict):
+    """A server as it is shown."""
+
+    host: str
+    port: int
+    user: str
+    hasPassword: bool
+    hasPrivateKey: bool
+    hostKey: str
+    folder: str
+
+
 class ShownColumnView(TypedDict):
     name: str
     type: str
@@ -3618,7 +3744,8 @@ class StartCliAuthRequest(TypedDict):
 
 
 class StartConfig(TypedDict):
-    pass
+    #: The agent whose conversations see what comes of these jobs.
+    agentId: NotRequired[str]
 
 
 class StartNode(TypedDict):
@@ -4464,11 +4591,12 @@ DeliveryState = Literal["pending", "delivered", "failed"]
 
 Direction = Literal["asc", "desc"]
 
-DisabledReason = Literal["gone", "failing"]
+DisabledReason = Literal["gone", "failing", "no_recipients"]
 """Why the box switched an output off.
 
 - `gone`: The endpoint answered 410.
 - `failing`: Nothing was delivered for five days.
+- `no_recipients`: Everybody whom it wrote to has unsubscribed, or their addresses bounce.
 """
 
 DiscoveredBy = Literal["llm", "llm_multi_sample", "manual", "reverse_engineered"]
@@ -4505,6 +4633,14 @@ DryVerdict = Literal["delivered", "other", "no", "unknown"]
 - `other`: It is of another kind, or of other pages.
 - `no`: The condition does not hold.
 - `unknown`: A value that the condition needs is missing, or of another sort.
+"""
+
+EmailWhen = Literal["immediately", "hourly", "daily"]
+"""When letters go out.
+
+- `immediately`: At once; what happens within a minute of a letter comes together in the next one.
+- `hourly`: An hour after the first event that waits.
+- `daily`: At an hour of the day.
 """
 
 ExportFormat = Literal["csv", "jsonl", "parquet", "arrow", "xlsx"]
@@ -4692,14 +4828,15 @@ OutputHealth = Literal["ok", "failing", "throttled", "disabled"]
 - `disabled`: It is switched off.
 """
 
-OutputKind = Literal["webhook", "postgres", "files", "chat", "feed"]
+OutputKind = Literal["webhook", "postgres", "files", "chat", "feed", "email"]
 """By which way events leave.
 
 - `webhook`: A signed request to an endpoint (Standard Webhooks).
 - `postgres`: Rows of results, in batches, into a table of a PostgreSQL server.
-- `files`: Rows of results, in batches, as files in a folder of the box.
+- `files`: Rows of results, in batches, as files: in a folder of the box, in S3-compatible storage, or over SFTP.
 - `chat`: A message to a channel of a chat.
 - `feed`: A private address at which the newest events are read, as RSS or Atom.
+- `email`: Letters to people, at once or as digests.
 """
 
 Overlap = Literal["skip", "queue"]
@@ -4739,6 +4876,15 @@ RechargeStatus = Literal["approved", "denied", "pending"]
 """Where a request for credits stands.
 
 - `pending`: The operator has not decided.
+"""
+
+RecipientState = Literal["pending", "active", "unsubscribed", "bounced"]
+"""How a recipient stands.
+
+- `pending`: Was asked, and has not agreed yet: nothing is sent.
+- `active`: Gets letters.
+- `unsubscribed`: Wants no more.
+- `bounced`: The mail server refused letters to this address again and again.
 """
 
 RepairResult = Literal["repaired", "refused", "right", "absent", "other_page"]

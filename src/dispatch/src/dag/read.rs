@@ -322,15 +322,7 @@ impl<'a> DagReader<'a> {
                 self.reading.outputs.push(NameReference { path: config.at("outputId"), id: output });
                 NodeKind::Output { output, next }
             }
-            NodeType::End => match config.text("status")? {
-                "succeeded" => NodeKind::End { succeeded: true },
-                "failed" => NodeKind::End { succeeded: false },
-                other => {
-                    let message = format!("must be succeeded or failed, not {}", quoted(other));
-                    config.wrong("status", message);
-                    return None;
-                }
-            },
+            NodeType::End => end(config)?,
         })
     }
 
@@ -472,6 +464,18 @@ fn overrides(config: &mut NodeConfig<'_>) -> Option<Overrides> {
         timeout_ms: timeout_ms?,
         robots: robots?,
     })
+}
+
+fn end(config: &mut NodeConfig<'_>) -> Option<NodeKind> {
+    match config.text("status")? {
+        "succeeded" => Some(NodeKind::End { succeeded: true }),
+        "failed" => Some(NodeKind::End { succeeded: false }),
+        other => {
+            let message = format!("must be succeeded or failed, not {}", quoted(other));
+            config.wrong("status", message);
+            None
+        }
+    }
 }
 
 fn min_quality(config: &mut NodeConfig<'_>) -> Option<f64> {

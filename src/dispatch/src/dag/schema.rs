@@ -104,10 +104,7 @@ fn config(kind: NodeType) -> Value {
         || flag("False: the target's robots.txt is not asked, whatever the provider's settings say.");
     let timeout = || json!({ "type": "integer", "minimum": TIMEOUT_MS_MIN, "maximum": TIMEOUT_MS_MAX });
     let (members, required): (Value, &[&str]) = match kind {
-        NodeType::Start => {
-            let about = "The agent whose conversations see what comes of these jobs.";
-            (json!({ "agentId": { "type": "string", "format": "uuid", "description": about } }), &[])
-        }
+        NodeType::Start => (start(), &[]),
         NodeType::Condition => (condition(), &["field", "op"]),
         NodeType::Provider => (
             json!({
@@ -167,6 +164,11 @@ fn config(kind: NodeType) -> Value {
         schema["required"] = json!(required);
     }
     schema
+}
+
+fn start() -> Value {
+    let about = "The agent whose conversations see what comes of these jobs.";
+    json!({ "agentId": { "type": "string", "format": "uuid", "description": about } })
 }
 
 fn condition() -> Value {

@@ -196,7 +196,7 @@ async fn asked(session: &mut Handle<Guard>, user: &str, password: &str) -> Resul
 }
 
 fn not_let_in(user: &str, remaining: &MethodSet, is_partial: bool) -> SftpFault {
-    let methods: Vec<_> = remaining.iter().map(|method| String::from(method)).collect();
+    let methods: Vec<_> = remaining.iter().map(String::from).collect();
     let more = if is_partial { "it wants a second proof besides" } else { "it takes" };
     let told = format!("the server does not let {user} in ({more}: {})", methods.join(", "));
     SftpFault::new(SftpFaultKind::Refused, told)

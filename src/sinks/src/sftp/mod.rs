@@ -162,7 +162,7 @@ impl Sftp {
             Open::Missing(status) => {
                 // Somebody has removed a folder that was known.
                 self.made.clear();
-                return status.expected("a file cannot be made").map(|()| ());
+                return status.expected("a file cannot be made");
             }
         };
         // After a fault the session is not used again: answers may be under way.

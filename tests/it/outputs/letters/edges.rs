@@ -104,7 +104,7 @@ async fn a_mail_server_that_is_away_loses_no_letter() {
     cause(&api, 1).await;
     eventually("it was refused", PATIENCE, || async {
         let row = deliveries(&api, &made).await.remove(0);
-        (row["tries"] == 1).then_some(())
+        (row["state"] == "pending" && row["tries"] == 1).then_some(())
     })
     .await;
     let view = shown(&api, &made).await;
@@ -173,7 +173,7 @@ async fn what_is_said_of_letters_has_its_limits() {
     let ada = at.member("ada").await;
     let large = "x".repeat(900_000);
     let some: Vec<_> = (0..51).map(|n| format!("a{n}@elsewhere.example")).collect();
-    let many: Vec<_> = (0..40_000).map(|n| format!("a{n}@elsewhere.example")).collect();
+    let many: Vec<_> = (0..30_000).map(|n| format!("a{n}@elsewhere.example")).collect();
     for (email, named) in [
         (json!({}), "email.recipients"),
         (json!({ "recipients": [] }), "email.recipients"),
@@ -272,7 +272,7 @@ async fn recipients_and_what_waits_go_with_people_and_organizations() {
 /// A mail server that people use reads the letters: both parts, their headers, and nothing that it finds wrong.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mail_server_that_people_use_takes_a_letter() {
-    let Some(tools) = from_pypi("aiosmtpd==1.4.6") else { return };
+    let Some(tools) = from_pypi(&["aiosmtpd==1.4.6"]) else { return };
     let folder = TempDir::new().unwrap();
     let script = "
 import sys, email, email.policy, socket, time

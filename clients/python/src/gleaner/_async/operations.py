@@ -2554,6 +2554,7 @@ class Outputs(Area):
         secret: str | None = None,
         postgres: models.PostgresOfOutput | None = None,
         files: models.FilesOfOutput | None = None,
+        email: models.EmailTerms | None = None,
     ) -> models.OutputView:
         """Makes an output: events are delivered by themselves. The answer has its key, which is not shown again.
 
@@ -2575,12 +2576,13 @@ class Outputs(Area):
             secret: A webhook's: the key of `v1`, where it is known already: `whsec_` and 24 to 64 bytes in
                 base64. Else the box makes one.
             postgres: Of the kind `postgres`: the server and the table.
-            files: Of the kind `files`: which, and in which folder.
+            files: Of the kind `files`: which, and where.
+            email: Of the kind `email`: to whom letters go, and when.
         """
         answer: models.OutputView = await self._transport.json(
             "POST",
             "/api/v1/outputs",
-            body={"kind": kind, "name": name, "url": url, "events": events, "tags": tags, "domain": domain, "pageTypes": page_types, "condition": condition, "isEnabled": is_enabled, "product": product, "signatures": signatures, "secret": secret, "postgres": postgres, "files": files},
+            body={"kind": kind, "name": name, "url": url, "events": events, "tags": tags, "domain": domain, "pageTypes": page_types, "condition": condition, "isEnabled": is_enabled, "product": product, "signatures": signatures, "secret": secret, "postgres": postgres, "files": files, "email": email},
         )
         return answer
 
@@ -2598,7 +2600,8 @@ class Outputs(Area):
         return answer
 
     async def delete_output(self, id: Id) -> None:
-        """Removes an output with its deliveries; nothing more is sent.
+        """Removes an output with its deliveries and the batches that wait; nothing more is sent. What it has written
+        stays: files, objects and tables are the organization's own.
 
         Needs a member of an organization, the permission integrations:write.
 
@@ -2625,6 +2628,7 @@ class Outputs(Area):
         rotate_secret: bool | None = None,
         postgres: models.PostgresOfOutput | None = None,
         files: models.FilesOfOutput | None = None,
+        email: models.EmailTerms | None = None,
         clear: Sequence[models.ClearableOfOutput] | None = None,
     ) -> models.OutputView:
         """Gives an output other terms, or other keys; what is left out stays.
@@ -2641,12 +2645,13 @@ class Outputs(Area):
                 another 24 hours. A feed's: a new address, and the old one leads nowhere from now on.
             postgres: Of the kind `postgres`: what is to be different about the server and the table.
             files: Of the kind `files`: what is to be different about them.
+            email: Of the kind `email`: what is to be different about letters. `recipients` are all of them.
             clear: What the output is to have none of from now on.
         """
         answer: models.OutputView = await self._transport.json(
             "PATCH",
             path("/api/v1/outputs/{id}", id=id),
-            body={"name": name, "url": url, "events": events, "tags": tags, "domain": domain, "pageTypes": page_types, "condition": condition, "isEnabled": is_enabled, "product": product, "rotateSecret": rotate_secret, "postgres": postgres, "files": files, "clear": clear},
+            body={"name": name, "url": url, "events": events, "tags": tags, "domain": domain, "pageTypes": page_types, "condition": condition, "isEnabled": is_enabled, "product": product, "rotateSecret": rotate_secret, "postgres": postgres, "files": files, "email": email, "clear": clear},
         )
         return answer
 

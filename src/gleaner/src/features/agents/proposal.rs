@@ -241,9 +241,11 @@ fn note(text: &str) -> String {
             && !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
     let plain = |word: &str| -> String {
-        match word.contains("://") || word.to_lowercase().starts_with("www.") {
+        // Signs that are not seen may stand in the middle of an address.
+        let word: String = word.chars().filter(is_plain).collect();
+        match word.contains("://") || word.to_lowercase().contains("www.") {
             true => "…".to_owned(),
-            false => word.chars().filter(is_plain).filter(|c| !"`<>[]{}|*_#~\\\"“”".contains(*c)).collect(),
+            false => word.chars().filter(|c| !"`<>[]{}|*#~\\\"“”".contains(*c)).collect(),
         }
     };
     let words: Vec<String> = text.split_whitespace().take(NOTE_CHARS_MAX).map(plain).collect();
@@ -373,7 +375,7 @@ mod tests {
         let spec = TableSpec {
             name: TableName::parse(name).unwrap(),
             description: String::new(),
-            columns: columns.iter().map(|(name, kind, _)| ColumnSpec::new(name, *kind)).collect(),
+            columns: columns.iter().map(|(name, kind, _)| ColumnSpec::new(*name, *kind)).collect(),
             catalog_version: 1,
             newest: None,
             agent_rows: Some("true".to_owned()),

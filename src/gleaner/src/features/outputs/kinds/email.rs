@@ -28,7 +28,7 @@ pub(in super::super) struct EmailTerms {
     /// Of `daily`: the hour of the day; 8 unless said otherwise.
     #[schemars(range(max = 23))]
     #[serde(default)]
-    hour: Option<u8>,
+    hour: Option<u32>,
     /// Of `daily`: an IANA name such as `Europe/Berlin`; UTC unless said otherwise.
     #[serde(default)]
     timezone: Option<String>,
@@ -66,10 +66,8 @@ fn applied(mut target: EmailV1, terms: &EmailTerms, within: &Within<'_>) -> Resu
         }
     }
     if let Some(hour) = terms.hour {
-        if hour > 23 {
-            return Err(Error::invalid("email.hour", "is an hour from 0 to 23"));
-        }
-        target.hour = hour;
+        let hour = u8::try_from(hour).ok().filter(|hour| *hour <= 23);
+        target.hour = hour.ok_or_else(|| Error::invalid("email.hour", "is an hour from 0 to 23"))?;
     }
     if let Some(zone) = &terms.timezone {
         let zone = zone_name(zone).map_err(|reason| Error::invalid("email.timezone", reason))?;

@@ -273,7 +273,12 @@ impl Post<'_> {
             },
         };
         let (org, per_hour) = (self.org, self.deliverer.letters_per_hour);
-        if let Some(end) = self.system.write(move |tx| limit::count(&tx.org(org), per_hour)).await? {
+        let counted = self.system.write(move |tx| {
+            let own = tx.org(org);
+            own.unaudited("a letter is counted");
+            limit::count(&own, per_hour)
+        });
+        if let Some(end) = counted.await? {
             *session = Some(open);
             return Ok(Err(Stopped::By(Stop::Full(end))));
         }
@@ -322,6 +327,7 @@ fn note_recipient(
     output: Uuid,
 ) -> Result<()> {
     let own = tx.org(org);
+    own.unaudited("what became of a letter");
     let Some(mut row) = own.get(&RECIPIENTS, &id)? else { return Ok(()) };
     match refused {
         None => {
