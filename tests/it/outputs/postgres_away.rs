@@ -74,10 +74,14 @@ async fn saying(bytes: &'static [u8], is_endless: bool) -> SocketAddr {
 
 async fn said(mut stream: TcpStream, bytes: &'static [u8], is_endless: bool) -> std::io::Result<()> {
     let mut asked = [0; 1_024];
-    stream.read(&mut asked).await?;
+    if stream.read(&mut asked).await? == 0 {
+        return Ok(());
+    }
     stream.write_all(bytes).await?;
-    while is_endless {
-        stream.write_all(bytes).await?;
+    if is_endless {
+        loop {
+            stream.write_all(bytes).await?;
+        }
     }
     // It hangs until the other side goes.
     while stream.read(&mut asked).await? > 0 {}

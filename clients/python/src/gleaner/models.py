@@ -1107,7 +1107,7 @@ class EmailTerms(TypedDict):
     recipients: NotRequired[list[str] | None]
     #: `immediately` unless said otherwise.
     when: NotRequired[EmailWhen | None]
-    #: Of `daily`: the hour of the day; 8 unless said otherwise.
+    #: Of `daily`: the hour of the day, 0 to 23; 8 unless said otherwise.
     hour: NotRequired[int | None]
     #: Of `daily`: an IANA name such as `Europe/Berlin`; UTC unless said otherwise.
     timezone: NotRequired[str | None]

@@ -255,7 +255,8 @@ fn prices_are_read_however_sites_write_them() {
         format!("<title>Tools</title><body>{NAV}<main><ul>{cells}</ul></main>", cells = cards)
     };
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    let shapes: [(&str, fn(usize) -> String); 6] = [
+    type Shape = fn(usize) -> String;
+    let shapes: [(&str, Shape); 6] = [
         ("the old one in the same box", |at| {
             let old = if at % 2 == 0 { format!("<del><b>${at}9.99</b></del> ") } else { String::new() };
             format!("<span class=price>{old}<ins><b>${at}2.50</b></ins></span>")

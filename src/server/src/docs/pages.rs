@@ -50,6 +50,7 @@ guides! {
     "api" "what the reference cannot say: errors, lists, idempotency, roles, credits, providers, workflows";
     "command-line" "signing in, commands for people and scripts, what they print, exit codes";
     "schedules" "cron, time zones and summer time, missed ticks, large runs";
+    "agents" "what can be asked in words, what belongs to an agent, and what a language model adds";
     "sql" "tables, values in JSON, what differs from PostgreSQL, bounds, exports";
     "architecture" "crates, how a page goes through, invariants, tenancy, power cuts and full disks";
     "engines" "how the parts work, and the measurements behind them";

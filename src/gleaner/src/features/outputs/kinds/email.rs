@@ -25,8 +25,7 @@ pub(in super::super) struct EmailTerms {
     /// `immediately` unless said otherwise.
     #[serde(default)]
     when: Option<EmailWhen>,
-    /// Of `daily`: the hour of the day; 8 unless said otherwise.
-    #[schemars(range(max = 23))]
+    /// Of `daily`: the hour of the day, 0 to 23; 8 unless said otherwise.
     #[serde(default)]
     hour: Option<u32>,
     /// Of `daily`: an IANA name such as `Europe/Berlin`; UTC unless said otherwise.
