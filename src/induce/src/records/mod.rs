@@ -1,6 +1,6 @@
 //! Lists: the records that a page repeats, and what each of them has.
 //!
-//! A page is surveyed once ([`survey`]), sets of elements that may be records are weighed ([`regions`]), the records of the best
+//! A page is surveyed once ([`survey`]), sets of elements that may be records are weighed ([`mod@regions`]), the records of the best
 //! are aligned ([`fields`]), and what stands in their slots becomes the labels of a list page ([`lists`]), from which the crate
 //! learns as from any others. Lists that the page itself names (`ItemList`, several products) say which set is meant.
 //!

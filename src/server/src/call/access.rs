@@ -6,7 +6,7 @@ use store::{OrgStore, Principal};
 
 /// Turns a credential into a caller; plugged in by app.
 pub trait Authenticator: Send + Sync {
-    /// The caller behind the text after `Bearer `. A credential that is no good is [`Code::AuthInvalid`](base::Code::AuthInvalid).
+    /// The caller behind the text after `Bearer `. A credential that is no good is [`Code::AuthInvalid`].
     fn authenticate(&self, bearer: &str) -> Result<Principal>;
 
     /// The person behind the secret of a session in a browser. Where nobody keeps such, none is good.
@@ -35,10 +35,10 @@ impl Credential {
 
 /// What an organization's plan allows and what it has left; plugged in by app.
 pub trait Gatekeeper: Send + Sync {
-    /// Refuses with [`Code::PlanRequired`](base::Code::PlanRequired).
+    /// Refuses with [`Code::PlanRequired`].
     fn entitled(&self, org: &OrgStore, feature: Entitlement) -> Result<()>;
-    /// Refuses with [`Code::PaymentRequired`](base::Code::PaymentRequired) (trial over).
+    /// Refuses with [`Code::PaymentRequired`] (trial over).
     fn trial(&self, org: &OrgStore) -> Result<()>;
-    /// Refuses with [`Code::PaymentRequired`](base::Code::PaymentRequired) (trial over) or [`Code::QuotaExceeded`](base::Code::QuotaExceeded) (credits gone).
+    /// Refuses with [`Code::PaymentRequired`] (trial over) or [`Code::QuotaExceeded`] (credits gone).
     fn quota(&self, org: &OrgStore) -> Result<()>;
 }

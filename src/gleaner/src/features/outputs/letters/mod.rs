@@ -1,7 +1,7 @@
 //! Outputs of the kind `email`: events as letters to people, at once or as digests.
 //!
-//! [`recipients`]: who is written to, and who has agreed to it; [`gather`]: from the log into digests, and from digests into the
-//! ledger; [`send`]: a try of a letter; [`limit`]: how many letters an organization sends; [`pages`]: what links in letters
+//! [`recipients`]: who is written to, and who has agreed to it; [`gather()`]: from the log into digests, and from digests into the
+//! ledger; [`send()`]: a try of a letter; [`limit`]: how many letters an organization sends; [`pages`]: what links in letters
 //! lead to; [`personal`]: what all of that holds on a person.
 //!
 //! - A delivery is one letter, to each recipient. Who has it is written down one by one, and its `Message-ID` is made of the
