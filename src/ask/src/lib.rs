@@ -1,7 +1,7 @@
 //! Plain questions about tables, read by a closed grammar: no model, no network, and nothing guessed in silence.
 //!
 //! [`read`] tries a question on every table: [`words`] splits it and forgives typos, [`lexicon`] says what words mean in one
-//! table (its name, its columns, values that are known), [`items`] and [`interpreter`] put that together, and [`finish`] makes a
+//! table (its name, its columns, values that are known), [`items`] and [`interpreter`] put that together, and [`mod@finish`] makes a
 //! [`Plan`] of it. The table that explains every word best answers; where two do, it is asked back; where a word stays
 //! unexplained, nothing is answered. What comes out is a structured query of the console and a sentence that says how the
 //! question was understood. [`dates`] and [`numbers`] read those in words.
