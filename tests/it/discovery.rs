@@ -3,6 +3,7 @@
 
 mod fair;
 mod learn;
+mod limits;
 mod lists;
 mod model;
 mod real;

@@ -11,7 +11,8 @@ use http::header::HeaderValue;
 use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum, S3ConditionalPut};
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, RetryConfig,
+    BackoffConfig, ClientOptions, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    RetryConfig,
 };
 use std::future::Future;
 use std::sync::Arc;
@@ -146,7 +147,18 @@ impl Bucket {
     /// The object's size in bytes, or none when there is none of that key.
     pub async fn size(&self, key: &str) -> Result<Option<u64>, S3Error> {
         let path = self.path(key)?;
-        let found = self.within(self.bounds.operation, self.store.head(&path)).await;
+        let ask = async {
+            match self.store.head(&path).await {
+                Ok(found) => Ok(found),
+                Err(error @ object_store::Error::NotFound { .. }) => Err(error),
+                // The answer to a HEAD has no body and so no code: that of a GET says why.
+                Err(_) => {
+                    let first = GetOptions { range: Some((0..1).into()), ..GetOptions::default() };
+                    Ok(self.store.get_opts(&path, first).await?.meta)
+                }
+            }
+        };
+        let found = self.within(self.bounds.operation, ask).await;
         Ok(absent(found)?.map(|found| found.size))
     }
 

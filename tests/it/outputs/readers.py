@@ -26,7 +26,8 @@ try:
     elif what == "duckdb-parquet":
         import duckdb
 
-        rows(duckdb.sql(f"SELECT * FROM read_parquet('{folder}/*/*.parquet', union_by_name = true)").df())
+        # By day: the checkpoints of a table's log are parquet files as well.
+        rows(duckdb.sql(f"SELECT * FROM read_parquet('{folder}/scraped_date=*/*.parquet', union_by_name = true)").df())
     elif what == "duckdb-delta":
         import duckdb
 
@@ -39,7 +40,7 @@ try:
     elif what == "pandas-parquet":
         import pandas
 
-        files = glob.glob(f"{folder}/*/*.parquet")
+        files = glob.glob(f"{folder}/scraped_date=*/*.parquet")
         rows(pandas.concat([pandas.read_parquet(name, partitioning=None) for name in files]))
     elif what == "pandas-csv":
         import pandas

@@ -97,6 +97,15 @@ impl Moto {
         (between("AccessKeyId"), between("SecretAccessKey"))
     }
 
+    /// An object's text. It shows objects to whoever is somebody; who that is it does not ask.
+    pub async fn object(&self, bucket: &str, key: &str) -> String {
+        let scope = "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=any";
+        let client = Client::new(self.url()).header("authorization", scope);
+        let object = client.get(&format!("/{bucket}/{key}")).await.unwrap();
+        assert_eq!(object.status, 200, "{key}: {}", object.text());
+        object.text()
+    }
+
     /// The keys in a bucket, 1,000 at most.
     pub async fn keys(&self, bucket: &str) -> Vec<String> {
         let listed = Client::new(self.url()).get(&format!("/{bucket}?list-type=2")).await.unwrap().text();

@@ -163,7 +163,7 @@ async fn a_letter_shows_what_was_and_what_is_and_one_click_ends_it() {
     assert_eq!(press(&stranger, &path).await.status, 200, "twice does no harm");
     assert_eq!(recipients(&ada.api, &made).await[0].1, "unsubscribed");
     at.clock.advance(MINUTE);
-    visit(&ada, &web.url("/shoe")).await;
+    visit(&ada, &web.url("/shoe/0")).await;
     let off = eventually("nobody is left", PATIENCE, || async {
         let view = shown(&ada.api, &made).await;
         (view["isEnabled"] == false).then_some(view)
