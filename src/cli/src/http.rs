@@ -259,6 +259,8 @@ impl Remote {
     /// The connection that was used last, if it can take another request: one that still brings an answer cannot.
     async fn usable(&self) -> Option<Connection> {
         let mut kept = self.kept.take()?;
+        // Its driver has not run while a prompt waited for keys, and has to see first that the box closed it.
+        tokio::task::yield_now().await;
         let is_ready = tokio::time::timeout(READY_MAX, kept.ready()).await;
         matches!(is_ready, Ok(Ok(()))).then_some(kept)
     }
