@@ -44,6 +44,9 @@ REPEATABLE_POSTS = {
     "cancelBatch": "asked again it changes nothing",
 }
 
+# Members whose null says something that leaving them out does not, by operation.
+NULL_IS_SENT = {("setWorkflowRoute", "route")}
+
 NOTE = "# Made by generate.py; changes are lost.\n"
 
 
@@ -260,7 +263,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal
 
 from .. import models
-from .._http import Body, Id, Time, path
+from .._http import NULL, Body, Id, Time, path
 from .transport import AsyncTransport
 
 
@@ -322,7 +325,8 @@ def arguments_of(document: dict[str, Any], operation: dict[str, Any]) -> list[Ar
         schema = document["components"]["schemas"][reference(schema)] if "$ref" in schema else schema
         needed = set(schema.get("required", ())) if operation["requestBody"].get("required") else set()
         for member, it in schema["properties"].items():
-            found.append(Argument("body", member, it, it.get("description", ""), member in needed))
+            is_needed = member in needed or (operation["operationId"], member) in NULL_IS_SENT
+            found.append(Argument("body", member, it, it.get("description", ""), is_needed))
     names = [it.name for it in found]
     doubled = {name for name in names if names.count(name) > 1}
     assert not doubled, f"{operation['operationId']}: {doubled} would be two arguments"
@@ -369,7 +373,7 @@ def operation_methods(document: dict[str, Any], address: str, method: str, opera
             call.append(f"{what}=" + mapping(chosen))
     body = [it for it in arguments if it.place == "body"]
     if "application/json" in operation.get("requestBody", {}).get("content", {}):
-        call.append("body=" + mapping(body))
+        call.append("body=" + mapping(body, identity))
     if takes_file:
         call.append("content=content")
         call.append("content_type=content_type")
@@ -391,8 +395,11 @@ def address_of(address: str, in_path: list[Argument]) -> str:
     return f'path("{address}", {inner})'
 
 
-def mapping(chosen: list[Argument]) -> str:
-    return "{" + ", ".join(f'"{it.wire}": {it.name}' for it in chosen) + "}"
+def mapping(chosen: list[Argument], identity: str = "") -> str:
+    def value(it: Argument) -> str:
+        return f"NULL if {it.name} is None else {it.name}" if (identity, it.wire) in NULL_IS_SENT else it.name
+
+    return "{" + ", ".join(f'"{it.wire}": {value(it)}' for it in chosen) + "}"
 
 
 def call_text(reads: str, gives: str, call: list[str]) -> str:

@@ -18,6 +18,7 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -56,6 +57,8 @@ pub struct Remote {
     tls: RefCell<Option<TlsConnector>>,
     /// The connection that was used last.
     kept: RefCell<Option<Connection>>,
+    /// Bytes of files that went out so far.
+    uploaded: Arc<AtomicU64>,
 }
 
 /// An answer whose body is still to be read.
@@ -140,7 +143,14 @@ impl Remote {
             Ok::<_, Failure>(value)
         });
         let roots = ca.map(authorities).transpose()?.unwrap_or_default();
-        Ok(Remote { place, key: key.transpose()?, roots, tls: RefCell::default(), kept: RefCell::default() })
+        Ok(Remote {
+            place,
+            key: key.transpose()?,
+            roots,
+            tls: RefCell::default(),
+            kept: RefCell::default(),
+            uploaded: Arc::default(),
+        })
     }
 
     pub fn has_key(&self) -> bool {
@@ -214,16 +224,15 @@ impl Remote {
             Some(kept) => (kept, true),
             None => (self.connect().await?, false),
         };
-        let sent = tokio::time::timeout(SILENCE_MAX, connection.send_request(request)).await;
-        let response = match sent.map_err(|_| away(format!("{} does not answer", self.place())))? {
+        let sent = self.answered(connection.send_request(request)).await?;
+        let response = match sent {
             Ok(response) => response,
             // A server may close what it has kept open, at any moment.
             Err(_) if is_kept && is_repeatable && *method == Method::GET => {
                 let request = self.request(method, path, headers, Payload::None)?;
                 connection = self.connect().await?;
-                let sent = tokio::time::timeout(SILENCE_MAX, connection.send_request(request)).await;
-                sent.map_err(|_| away(format!("{} does not answer", self.place())))?
-                    .map_err(|e| away(format!("{} ended the connection: {}", self.place(), told(&e))))?
+                let sent = self.answered(connection.send_request(request)).await?;
+                sent.map_err(|e| away(format!("{} ended the connection: {}", self.place(), told(&e))))?
             }
             Err(error) => {
                 return Err(away(format!("{} ended the connection: {}", self.place(), told(&error))));
@@ -234,9 +243,24 @@ impl Remote {
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     }
 
+    /// Waits for the answer to a request: while a file goes out, and then as long as the box may be silent.
+    async fn answered<T>(&self, answer: impl Future<Output = T>) -> Outcome<T> {
+        let mut answer = std::pin::pin!(answer);
+        loop {
+            let before = self.uploaded.load(Ordering::Relaxed);
+            match tokio::time::timeout(SILENCE_MAX, answer.as_mut()).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) if self.uploaded.load(Ordering::Relaxed) > before => {}
+                Err(_) => return Err(away(format!("{} does not answer", self.place()))),
+            }
+        }
+    }
+
     /// The connection that was used last, if it can take another request: one that still brings an answer cannot.
     async fn usable(&self) -> Option<Connection> {
         let mut kept = self.kept.take()?;
+        // Its driver has not run while a prompt waited for keys, and has to see first that the box closed it.
+        tokio::task::yield_now().await;
         let is_ready = tokio::time::timeout(READY_MAX, kept.ready()).await;
         matches!(is_ready, Ok(Ok(()))).then_some(kept)
     }
@@ -273,7 +297,8 @@ impl Remote {
             }
             Payload::Stream(media, reader) => {
                 request = request.header(CONTENT_TYPE, media);
-                ReaderBody { reader, part: vec![0; PART_BYTES].into() }.boxed_unsync()
+                let uploaded = Arc::clone(&self.uploaded);
+                ReaderBody { reader, part: vec![0; PART_BYTES].into(), uploaded }.boxed_unsync()
             }
         };
         request.body(body).map_err(|e| Failure::usage(path, format!("cannot be asked for: {e}")))
@@ -346,6 +371,7 @@ fn told(error: &dyn std::error::Error) -> String {
 struct ReaderBody {
     reader: Box<dyn AsyncRead + Send + Unpin>,
     part: Box<[u8]>,
+    uploaded: Arc<AtomicU64>,
 }
 
 impl Body for ReaderBody {
@@ -360,7 +386,10 @@ impl Body for ReaderBody {
         }
         match part.filled() {
             [] => Poll::Ready(None),
-            filled => Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(filled))))),
+            filled => {
+                this.uploaded.fetch_add(filled.len() as u64, Ordering::Relaxed);
+                Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(filled)))))
+            }
         }
     }
 }

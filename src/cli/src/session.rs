@@ -7,6 +7,8 @@ use crate::profile::{Profiles, USUAL_URL};
 use base::web::WebUrl;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Rows that the box gives at once.
 const PAGE_ROWS: usize = 200;
@@ -162,6 +164,11 @@ impl Session {
         output::say("gleaner: there are more; a larger --limit has them");
         Ok(())
     }
+}
+
+/// When so many seconds are over; none where that is beyond any clock.
+pub fn ends_after(seconds: Option<u64>) -> Option<Instant> {
+    Instant::now().checked_add(Duration::from_secs(seconds?))
 }
 
 /// The rows of a page of a list.

@@ -18,7 +18,9 @@ pub struct Reader {
     event: Event,
     has_data: bool,
     after_return: bool,
-    /// The id of the last event that had one: what is gone on from.
+    /// The id that came last, which may be of an event that is not whole yet.
+    id: Option<String>,
+    /// The id of the last whole event that had one: what is gone on from.
     pub last_id: Option<String>,
     /// How soon to come back, in milliseconds, as the box asks for.
     pub retry_ms: Option<u64>,
@@ -49,15 +51,17 @@ impl Reader {
         Some(events)
     }
 
-    /// What came of an event that broke off is forgotten.
+    /// What came of an event that broke off is forgotten, its id too: it is sent once more.
     pub fn broke_off(&mut self) {
         self.line.clear();
+        self.id.clone_from(&self.last_id);
         self.event = Event::default();
         (self.has_data, self.after_return) = (false, false);
     }
 
     fn line_ended(&mut self, line: &str, events: &mut Vec<Event>) {
         if line.is_empty() {
+            self.last_id.clone_from(&self.id);
             let event = std::mem::take(&mut self.event);
             if std::mem::take(&mut self.has_data) {
                 events.push(event);
@@ -74,7 +78,7 @@ impl Reader {
                 }
                 self.event.data.push_str(value);
             }
-            "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()),
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
             "retry" => self.retry_ms = value.parse().ok().or(self.retry_ms),
             _ => {}
         }
@@ -97,7 +101,7 @@ mod tests {
             let parts = STREAM.as_bytes().chunks(size);
             let events: Vec<_> = parts.flat_map(|part| reader.take(part).unwrap()).collect();
             assert_eq!(events, expected, "parts of {size}");
-            assert_eq!((reader.last_id.as_deref(), reader.retry_ms), (Some("6"), Some(2000)));
+            assert_eq!((reader.last_id.as_deref(), reader.retry_ms), (Some("5"), Some(2000)));
             reader.broke_off();
             assert_eq!(reader.take(b"\ndata: new\n\n").unwrap()[0].data, "new");
         }

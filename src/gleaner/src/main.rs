@@ -103,7 +103,7 @@ enum ConfigCommand {
 
 #[derive(clap::Args)]
 struct ConfigPlace {
-    /// The configuration; without it appliance.toml of this folder, if there is one, else the defaults.
+    /// The configuration; without it appliance.toml of this folder, else /etc/gleaner/appliance.toml, else the defaults.
     #[arg(long, short)]
     config: Option<PathBuf>,
     /// An object of JSON a line.

@@ -25,6 +25,13 @@ Time = Union[str, datetime]
 #: request can be sent again).
 Body = Union[bytes, Iterable[bytes], Callable[[], Iterable[bytes]]]
 
+
+class Null:
+    """A member that is sent as null, where leaving it out means something else."""
+
+
+NULL = Null()
+
 #: Errors with their code, beside JSON as it is.
 ACCEPT = "application/json, application/vnd.service.v1+json"
 
@@ -147,6 +154,8 @@ def json_of(body: Mapping[str, Any]) -> bytes:
 
 def encoded(value: Any) -> Any:
     """What `json` asks about a value that it does not know."""
+    if isinstance(value, Null):
+        return None
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError(f"{value!r} has no time zone; use datetime.now(timezone.utc) or .astimezone()")

@@ -4,7 +4,7 @@ use super::urls::Lines;
 use crate::commands::Collect;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Column, say};
-use crate::session::Session;
+use crate::session::{Session, ends_after};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -23,20 +23,14 @@ const ENDED: [Column; 5] =
     [("JOB", "/id"), ("STATUS", "/status"), ("RESULT", "/resultId"), ("URL", "/url"), ("ERROR", "/error")];
 
 pub async fn collect(session: &Session, given: &Collect) -> Outcome<()> {
-    let ends = given.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let ends = ends_after(given.timeout);
     let mut jobs = Vec::new();
-    for urls in given.urls.chunks(JOBS_AT_ONCE) {
-        jobs.extend(submit(session, given, urls).await?);
-    }
-    if let Some(file) = &given.from {
-        let mut lines = Lines::open("--from", file).await?;
-        loop {
-            let part: Vec<_> = lines.part(JOBS_AT_ONCE).await?.into_iter().map(|(_, url)| url).collect();
-            if part.is_empty() {
-                break;
-            }
-            jobs.extend(submit(session, given, &part).await?);
+    if let Err(failure) = submit_all(session, given, &mut jobs).await {
+        // Those that were taken are collected all the same.
+        if !jobs.is_empty() {
+            session.rows(&jobs, &SUBMITTED)?;
         }
+        return Err(failure);
     }
     if jobs.is_empty() {
         return Err(Failure::usage("--from", "has no URL"));
@@ -55,6 +49,22 @@ pub async fn collect(session: &Session, given: &Collect) -> Outcome<()> {
             Err(Failure::new(Exit::InVain, format!("the time is over; {open} of {all} pages have not ended")))
         }
         (true, bad) => Err(Failure::failed(format!("{bad} of {all} pages were not collected"))),
+    }
+}
+
+/// Submits all URLs, a part at a time; `jobs` has those that were taken, also where it fails.
+async fn submit_all(session: &Session, given: &Collect, jobs: &mut Vec<Value>) -> Outcome<()> {
+    for urls in given.urls.chunks(JOBS_AT_ONCE) {
+        jobs.extend(submit(session, given, urls).await?);
+    }
+    let Some(file) = &given.from else { return Ok(()) };
+    let mut lines = Lines::open("--from", file).await?;
+    loop {
+        let part: Vec<_> = lines.part(JOBS_AT_ONCE).await?.into_iter().map(|(_, url)| url).collect();
+        if part.is_empty() {
+            return Ok(());
+        }
+        jobs.extend(submit(session, given, &part).await?);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::commands::Events;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::http::{Answer, Payload, with_query};
 use crate::output::{Column, Sink, cell, say, visible};
-use crate::session::{Rows, Session};
+use crate::session::{Rows, Session, ends_after};
 use crate::sse::{Event, Reader};
 use http::Method;
 use serde_json::Value;
@@ -76,7 +76,6 @@ pub struct Follow<'s> {
 
 impl<'s> Follow<'s> {
     pub fn new(session: &'s Session, path: String, timeout_sec: Option<u64>) -> Follow<'s> {
-        let ends = timeout_sec.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         Follow {
             session,
             path,
@@ -85,7 +84,7 @@ impl<'s> Follow<'s> {
             waiting: VecDeque::new(),
             away: None,
             begun: false,
-            ends,
+            ends: ends_after(timeout_sec),
         }
     }
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from .. import models
-from .._http import Body, Id, Time, path
+from .._http import NULL, Body, Id, Time, path
 from .transport import Transport
 
 
@@ -1293,7 +1293,7 @@ class Workflows(Area):
         )
         return answer
 
-    def set_workflow_route(self, id: Id, *, route: str | None = None) -> models.RouteView:
+    def set_workflow_route(self, id: Id, *, route: str | None) -> models.RouteView:
         """For which jobs the workflow stands in.
 
         Needs a member of an organization, the permission workflows:write.
@@ -1306,7 +1306,7 @@ class Workflows(Area):
         answer: models.RouteView = self._transport.json(
             "PUT",
             path("/api/v1/workflows/{id}/routing", id=id),
-            body={"route": route},
+            body={"route": NULL if route is None else route},
         )
         return answer
 

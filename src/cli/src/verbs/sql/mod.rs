@@ -7,7 +7,7 @@ use crate::commands::{RowFormat, Sql};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::http::{Payload, escaped};
 use crate::output::{Sink, say};
-use crate::session::{Session, read_text};
+use crate::session::{Session, ends_after, read_text};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub async fn sql(session: &Session, given: &Sql) -> Outcome<()> {
     if is_binary && given.output.is_none() && std::io::stdout().is_terminal() {
         return Err(Failure::usage("--format", "is no text for a terminal; name a file with --output"));
     }
-    let ends = given.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let ends = ends_after(given.timeout);
     let params = given.params.iter().map(|text| parameter(text)).collect();
     let query = submit(session, statement, params, HELD_MS).await?;
     let query = finish(session, query, ends).await?;
