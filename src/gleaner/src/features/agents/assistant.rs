@@ -76,11 +76,10 @@ impl<'a> Assistant<'a> {
 
     /// Reads a question and answers it, asks back, or says what can be asked. A language model is asked first where there is one.
     async fn question(&self, text: &str) -> Result<Replies> {
-        let described = self.queries.described(self.org.store())?;
+        let described = self.queries.described(self.org.store(), self.agent.id).await?;
         let of_agent = |(spec, _): &&DescribedTable| spec.agent_rows.is_some();
         let specs: Vec<Arc<TableSpec>> =
             described.iter().filter(of_agent).take(TABLES_MAX).map(|(spec, _)| Arc::clone(spec)).collect();
-        self.queries.refresh_samples(self.org.store(), &specs)?;
         let seen: Vec<Table> = described.iter().filter(of_agent).take(TABLES_MAX).map(table).collect();
         let all: Vec<Table> = described.iter().take(TABLES_MAX).map(table).collect();
         let last =
