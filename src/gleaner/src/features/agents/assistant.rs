@@ -31,6 +31,15 @@ const SAMPLE_CHARS_MAX: usize = 60;
 /// What is said, and how the question was understood.
 pub(super) type Replies = (Vec<Reply>, Option<Json>);
 
+/// Refuses whoever has no verified address, as the console does.
+pub(super) fn check_verified(org: &OrgContext, what: &str) -> Result<()> {
+    if org.principal().email_verified() {
+        return Ok(());
+    }
+    let message = format!("{what} needs a verified email address.");
+    Err(Error::new(Code::AuthForbidden).title("Email address is not verified").message(message))
+}
+
 /// Answers one turn.
 pub(super) struct Assistant<'a> {
     org: &'a OrgContext,
@@ -46,12 +55,7 @@ impl<'a> Assistant<'a> {
         if !org.may(Permission::BiRead) {
             return refused("Asking an agent also needs the permission bi:read.");
         }
-        if !org.principal().email_verified() {
-            let message = "Asking an agent needs a verified email address.";
-            return Err(Error::new(Code::AuthForbidden)
-                .title("Email address is not verified")
-                .message(message));
-        }
+        check_verified(org, "Asking an agent")?;
         Ok(Assistant { org, agent, queries: org.service(), model: org.service() })
     }
 
