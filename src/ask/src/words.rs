@@ -68,11 +68,14 @@ pub(crate) fn split(text: &str) -> Vec<Word> {
         if words.len() > WORDS_MAX {
             break;
         }
+        // In a word it is an apostrophe: "what's" begins no quote that "today's" would end.
+        let is_in_word =
+            text[..text.len() - rest.len()].chars().next_back().is_some_and(char::is_alphanumeric);
         let close = match first {
             '"' | '`' => Some(first),
             '“' | '„' => Some('”'),
             '«' => Some('»'),
-            '\'' => Some('\''),
+            '\'' if !is_in_word => Some('\''),
             _ => None,
         };
         let behind = &rest[first.len_utf8()..];
@@ -135,16 +138,13 @@ const SHORT: usize = 4;
 
 /// Puts known words in the place of those that nobody knows and that differ from one by a slip or two. Gives what was put.
 pub(crate) fn mend(words: &mut [Word], known: &HashSet<String>) -> Vec<(String, String)> {
-    let mut mended = Vec::new();
+    let (mut mended, mut looked) = (Vec::new(), 0);
     for word in words.iter_mut() {
         let is_plain = word.lower.chars().all(char::is_alphabetic) && !word.quoted;
-        if !is_plain
-            || known.contains(&word.lower)
-            || known.contains(&word.stem)
-            || mended.len() >= MENDED_MAX
-        {
+        if !is_plain || known.contains(&word.lower) || known.contains(&word.stem) || looked >= MENDED_MAX {
             continue;
         }
+        looked += 1;
         let Some(nearest) = nearest(word, known) else { continue };
         mended.push((word.given.clone(), nearest.clone()));
         *word = Word { given: word.given.clone(), ..Word::new(&nearest, false) };
@@ -233,6 +233,7 @@ mod tests {
         assert_eq!(lower("price >= $20 at Shop.Example."), ["price", ">=", "$", "20", "at", "shop.example"]);
         assert_eq!(lower("brand \"Old & Sons\" 'x y'"), ["brand", "old & sons", "x y"]);
         assert_eq!(lower("it's 5%"), ["it", "s", "5", "%"]);
+        assert_eq!(lower("what's in today's 'a b'"), ["what", "s", "in", "today", "s", "a b"]);
         assert!(lower("... ??? \u{200b}").is_empty());
         assert!(split(&"a ".repeat(100_000)).len() <= WORDS_MAX + 1);
     }

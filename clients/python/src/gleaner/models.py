@@ -959,7 +959,7 @@ class DiscoveryRequest(TypedDict):
     jobIds: NotRequired[list[str] | None]
     #: The same by URLs: the newest stored page of each.
     urls: NotRequired[list[str] | None]
-    #: How many pages are to teach, where none are named: 2 to 20.
+    #: How many pages are to teach, where none are named: 1 to 20.
     sampleSize: NotRequired[int | None]
 
 

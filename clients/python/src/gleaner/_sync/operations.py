@@ -3523,7 +3523,7 @@ class Discovery(Area):
             job_ids: The jobs whose pages are to teach (20 at most); without them, and without `urls`, the newest
                 pages of the domain.
             urls: The same by URLs: the newest stored page of each.
-            sample_size: How many pages are to teach, where none are named: 2 to 20.
+            sample_size: How many pages are to teach, where none are named: 1 to 20.
         """
         answer: models.DiscoveryView = self._transport.json(
             "POST",

@@ -31,6 +31,15 @@ const SAMPLE_CHARS_MAX: usize = 60;
 /// What is said, and how the question was understood.
 pub(super) type Replies = (Vec<Reply>, Option<Json>);
 
+/// Refuses whoever has no verified address, as the console does.
+pub(super) fn check_verified(org: &OrgContext, what: &str) -> Result<()> {
+    if org.principal().email_verified() {
+        return Ok(());
+    }
+    let message = format!("{what} needs a verified email address.");
+    Err(Error::new(Code::AuthForbidden).title("Email address is not verified").message(message))
+}
+
 /// Answers one turn.
 pub(super) struct Assistant<'a> {
     org: &'a OrgContext,
@@ -46,12 +55,7 @@ impl<'a> Assistant<'a> {
         if !org.may(Permission::BiRead) {
             return refused("Asking an agent also needs the permission bi:read.");
         }
-        if !org.principal().email_verified() {
-            let message = "Asking an agent needs a verified email address.";
-            return Err(Error::new(Code::AuthForbidden)
-                .title("Email address is not verified")
-                .message(message));
-        }
+        check_verified(org, "Asking an agent")?;
         Ok(Assistant { org, agent, queries: org.service(), model: org.service() })
     }
 
@@ -76,11 +80,10 @@ impl<'a> Assistant<'a> {
 
     /// Reads a question and answers it, asks back, or says what can be asked. A language model is asked first where there is one.
     async fn question(&self, text: &str) -> Result<Replies> {
-        let described = self.queries.described(self.org.store())?;
+        let described = self.queries.described(self.org.store(), self.agent.id).await?;
         let of_agent = |(spec, _): &&DescribedTable| spec.agent_rows.is_some();
         let specs: Vec<Arc<TableSpec>> =
             described.iter().filter(of_agent).take(TABLES_MAX).map(|(spec, _)| Arc::clone(spec)).collect();
-        self.queries.refresh_samples(self.org.store(), &specs)?;
         let seen: Vec<Table> = described.iter().filter(of_agent).take(TABLES_MAX).map(table).collect();
         let all: Vec<Table> = described.iter().take(TABLES_MAX).map(table).collect();
         let last =

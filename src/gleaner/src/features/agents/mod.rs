@@ -15,7 +15,7 @@ mod wire;
 
 use super::Feature;
 use actions::Effect;
-use assistant::Assistant;
+use assistant::{Assistant, check_verified};
 use base::audit::Action;
 use base::ids::{AgentId, CardId};
 use base::name::Name;
@@ -301,6 +301,7 @@ async fn save(org: &OrgContext, resolves: Resolves, offer: Offer) -> Result<Writ
             Error::new(Code::AuthForbidden).message("Saving a query also needs the permission bi:write.")
         );
     }
+    check_verified(org, "Saving a query")?;
     let by = org.principal().user();
     org.write(move |tx| write_save(tx, by, &resolves, offer)).await
 }

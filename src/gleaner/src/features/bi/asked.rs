@@ -106,27 +106,15 @@ impl Queries {
         }
     }
 
-    /// The organization's tables, with what is known of their values and costs nothing to know.
-    pub fn described(&self, org: &OrgStore) -> Result<Vec<DescribedTable>> {
+    /// The organization's tables, with example values of the rows that belong to the agent, as far as they are known.
+    pub async fn described(self: &Arc<Self>, org: &OrgStore, agent: AgentId) -> Result<Vec<DescribedTable>> {
         let tables = self.feed.specs(org)?;
-        tables
-            .into_iter()
-            .map(|table| {
-                let samples = self.known(org, &table)?.map(|samples| samples.columns).unwrap_or_default();
-                let samples = samples.into_iter().map(|(name, values)| (name, values.0)).collect();
-                Ok((table, samples))
-            })
-            .collect()
-    }
-
-    /// Brings samples of these tables up to date, for questions to come. Nobody waits for them.
-    pub fn refresh_samples(self: &Arc<Self>, org: &OrgStore, tables: &[Arc<TableSpec>]) -> Result<()> {
-        let (known, _) = self.feed.tables(org)?;
-        for status in known.iter().filter(|status| tables.iter().any(|table| table.name == status.spec.name))
-        {
-            self.refresh(org, status)?;
-        }
-        Ok(())
+        let known = self.samples_of_agent(org, agent).await;
+        let with_values = |table: Arc<TableSpec>| {
+            let values = known.get(&table.name).cloned().unwrap_or_default();
+            (table, values)
+        };
+        Ok(tables.into_iter().map(with_values).collect())
     }
 }
 

@@ -3,17 +3,22 @@
 //! They are looked for when somebody asks for the table and the last ones are nearly a day old: a table that nobody looks
 //! at costs nothing. The look is a statement like any other, in a worker, over the newest rows. Values that are older than
 //! a day are not shown, so a caller who finds none waits a moment for the look.
+//!
+//! An agent knows values of its own rows only, by looks of its own in its scope. What belongs to an agent changes with every job, so
+//! they are kept for a short time, in memory, and go with the process.
 
-use super::rows::{SAMPLES, SamplesV1};
+use super::rows::{SAMPLES, SamplesV1, ScopeV1};
 use super::service::{OWN_ROWS_MAX, Queries};
 use base::clock::Now;
 use base::codec::Json;
-use base::ids::OrgId;
+use base::ids::{AgentId, OrgId};
 use base::{Error, Result};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use sql::{TableName, TableSpec, TableStatus};
+use sql::{ColumnKind, TableName, TableSpec, TableStatus};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::OrgStore;
 use tokio::task::JoinHandle;
 
@@ -27,11 +32,62 @@ const KEPT: Duration = Duration::from_secs(86_400);
 const REFRESHED_AFTER: Duration = Duration::from_secs(20 * 3_600);
 /// How long a caller waits for a look when there is nothing to show.
 const LOOK_WAIT: Duration = Duration::from_secs(1);
+/// How long the values are known that an agent's rows have, from which age on they are looked for anew, and that of none.
+const KEPT_FOR_AGENT: Duration = Duration::from_secs(3_600);
+const REFRESHED_FOR_AGENT: Duration = Duration::from_secs(600);
+const NONE_FOR_AGENT: Duration = Duration::from_secs(20);
+/// Agents whose values are known at a time, and values of one.
+const AGENTS_MAX: usize = 64;
+const VALUES_OF_AGENT_MAX: usize = 4_000;
 
-/// A look that is under way; another one for the same table is not begun meanwhile.
+/// Example values of columns, by table.
+pub(super) type ValuesOfAgent = HashMap<TableName, Vec<(String, Value)>>;
+
+/// What agents know of the values of their own rows.
+#[derive(Default)]
+pub(super) struct SamplesOfAgents(Mutex<HashMap<(OrgId, AgentId), SamplesOfAgent>>);
+
+#[derive(Clone)]
+struct SamplesOfAgent {
+    sampled_at: Instant,
+    values: Arc<ValuesOfAgent>,
+}
+
+impl SamplesOfAgents {
+    fn get(&self, place: (OrgId, AgentId)) -> Option<SamplesOfAgent> {
+        let known = self.0.lock().get(&place).cloned();
+        known.filter(|known| known.sampled_at.elapsed() < KEPT_FOR_AGENT)
+    }
+
+    /// Keeps what was found, in the place of what is oldest where there is no other.
+    fn keep(&self, place: (OrgId, AgentId), values: ValuesOfAgent) {
+        let mut all = self.0.lock();
+        all.retain(|_, known| known.sampled_at.elapsed() < KEPT_FOR_AGENT);
+        while all.len() >= AGENTS_MAX && !all.contains_key(&place) {
+            let oldest = all.iter().min_by_key(|(_, known)| known.sampled_at).map(|(place, _)| *place);
+            let Some(oldest) = oldest else { break };
+            all.remove(&oldest);
+        }
+        all.insert(place, SamplesOfAgent { sampled_at: Instant::now(), values: Arc::new(values) });
+    }
+
+    /// The organization is being erased.
+    pub(super) fn forget(&self, org: OrgId) {
+        self.0.lock().retain(|(own, _), _| *own != org);
+    }
+}
+
+impl SamplesOfAgent {
+    fn is_fresh(&self) -> bool {
+        let most = if self.values.is_empty() { NONE_FOR_AGENT } else { REFRESHED_FOR_AGENT };
+        self.sampled_at.elapsed() < most
+    }
+}
+
+/// A look that is under way; another one for the same table or agent is not begun meanwhile.
 struct Look {
     queries: Arc<Queries>,
-    key: (OrgId, TableName),
+    key: (OrgId, String),
 }
 
 impl Drop for Look {
@@ -66,29 +122,15 @@ impl Queries {
         }
     }
 
-    /// Begins a look for a table whose values have grown old or were never looked for.
-    pub(super) fn refresh(self: &Arc<Self>, org: &OrgStore, table: &TableStatus) -> Result<()> {
-        let known = self.known(org, &table.spec)?;
-        let is_good = known.is_some_and(|known| is_fresh(&known, &table.spec, &org.clock().look()));
-        if table.row_count > 0 && !is_good {
-            drop(self.look(org, &table.spec));
-        }
-        Ok(())
-    }
-
     /// The values that may be shown.
-    pub(super) fn known(&self, org: &OrgStore, spec: &TableSpec) -> Result<Option<SamplesV1>> {
+    fn known(&self, org: &OrgStore, spec: &TableSpec) -> Result<Option<SamplesV1>> {
         let known = org.read(|tx| tx.get(&SAMPLES, &spec.name.to_string()))?;
         Ok(known.filter(|samples| org.clock().look().age(samples.sampled_at) < KEPT))
     }
 
     /// Begins a look, unless one for this table is under way.
     fn look(self: &Arc<Self>, org: &OrgStore, spec: &Arc<TableSpec>) -> Option<JoinHandle<()>> {
-        let key = (org.id(), spec.name.clone());
-        if !self.sampling.lock().insert(key.clone()) {
-            return None;
-        }
-        let look = Look { queries: Arc::clone(self), key };
+        let look = self.begin(org.id(), spec.name.to_string())?;
         let (org, spec) = (org.clone(), Arc::clone(spec));
         Some(tokio::spawn(async move {
             // One look at a time: what people ask goes before examples.
@@ -101,11 +143,79 @@ impl Queries {
         }))
     }
 
+    fn begin(self: &Arc<Self>, org: OrgId, what: String) -> Option<Look> {
+        let key = (org, what);
+        let is_first = self.sampling.lock().insert(key.clone());
+        is_first.then(|| Look { queries: Arc::clone(self), key })
+    }
+
+    /// What an agent knows of the values of its rows. When they grow old a look begins; the caller waits a little for it when
+    /// there is nothing to know without.
+    pub(super) async fn samples_of_agent(
+        self: &Arc<Self>,
+        org: &OrgStore,
+        agent: AgentId,
+    ) -> Arc<ValuesOfAgent> {
+        let place = (org.id(), agent);
+        let mut known = self.samples_of_agents.get(place);
+        if known.as_ref().is_none_or(|known| !known.is_fresh()) {
+            let look = self.look_for_agent(org, agent);
+            if let Some(look) = look.filter(|_| known.is_none()) {
+                // An error means that it takes longer, or has failed: it says so itself.
+                let _ = tokio::time::timeout(LOOK_WAIT, look).await;
+                known = self.samples_of_agents.get(place);
+            }
+        }
+        known.map(|known| known.values).unwrap_or_default()
+    }
+
+    /// Begins a look for an agent, unless one is under way.
+    fn look_for_agent(self: &Arc<Self>, org: &OrgStore, agent: AgentId) -> Option<JoinHandle<()>> {
+        let look = self.begin(org.id(), agent.to_string())?;
+        let org = org.clone();
+        Some(tokio::spawn(async move {
+            match look.queries.sample_for_agent(&org, agent).await {
+                Ok(values) => look.queries.samples_of_agents.keep((org.id(), agent), values),
+                Err(error) => tracing::warn!(%agent, %error, "no example values were found for an agent"),
+            }
+            drop(look);
+        }))
+    }
+
+    async fn sample_for_agent(&self, org: &OrgStore, agent: AgentId) -> Result<ValuesOfAgent> {
+        let (tables, _) = self.feed.tables(org)?;
+        let (mut found, mut count) = (ValuesOfAgent::new(), 0);
+        for TableStatus { spec, row_count, .. } in tables {
+            if row_count == 0 || spec.agent_rows.is_none() || count >= VALUES_OF_AGENT_MAX {
+                continue;
+            }
+            let (pin, _) = self.pinned(org, ScopeV1::Agent(agent))?;
+            // A turn for each table: others who wait come in between.
+            let turn = self.sample_turn.lock().await;
+            let rows = self.rows_of(pin, first_rows(&spec), OWN_ROWS_MAX).await;
+            drop(turn);
+            let rows = rows.map_err(|e| Error::internal("sample a table for an agent", e))?;
+            let texts = spec.columns.iter().filter(|column| column.kind == ColumnKind::Text);
+            let columns = texts.map(|column| (column.name.clone(), examples(&rows, &column.name).0));
+            let mut known: Vec<(String, Value)> = Vec::new();
+            for (name, values) in columns {
+                let own = values.as_array().map_or(0, Vec::len);
+                if own > 0 && count < VALUES_OF_AGENT_MAX {
+                    count += own;
+                    known.push((name, values));
+                }
+            }
+            if !known.is_empty() {
+                found.insert(spec.name.clone(), known);
+            }
+        }
+        Ok(found)
+    }
+
     async fn sample(&self, org: &OrgStore, spec: &Arc<TableSpec>) -> Result<()> {
         let (pin, _) = self.feed.pin(org.id(), vec![Arc::clone(spec)])?;
-        let sql = format!("SELECT * FROM \"{}\" LIMIT {OWN_ROWS_MAX}", spec.name);
-        let rows =
-            self.rows_of(pin, sql, OWN_ROWS_MAX).await.map_err(|e| Error::internal("sample a table", e))?;
+        let rows = self.rows_of(pin, first_rows(spec), OWN_ROWS_MAX).await;
+        let rows = rows.map_err(|e| Error::internal("sample a table", e))?;
         let columns = spec.columns.iter().map(|column| (column.name.clone(), examples(&rows, &column.name)));
         let samples = SamplesV1 { sampled_at: org.clock().now(), columns: columns.collect() };
         let table = spec.name.to_string();
@@ -115,6 +225,11 @@ impl Queries {
         })
         .await
     }
+}
+
+/// The statement of a look.
+fn first_rows(spec: &TableSpec) -> String {
+    format!("SELECT * FROM \"{}\" LIMIT {OWN_ROWS_MAX}", spec.name)
 }
 
 /// Whether samples need no new look: they will be good for a while, and are of these columns.
@@ -142,6 +257,23 @@ fn examples(rows: &[Map<String, Value>], column: &str) -> Json {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_agents_know_has_its_bound_and_goes_with_the_organization() {
+        let (samples, one, other) = (SamplesOfAgents::default(), OrgId::new(), OrgId::new());
+        let first = AgentId::new();
+        samples.keep((one, first), ValuesOfAgent::new());
+        assert!(samples.get((one, first)).is_some_and(|known| known.is_fresh()));
+        assert!(samples.get((other, first)).is_none());
+        let last = AgentId::new();
+        for agent in (1..AGENTS_MAX).map(|_| AgentId::new()).chain([last]) {
+            samples.keep((other, agent), ValuesOfAgent::new());
+        }
+        assert!(samples.get((one, first)).is_none() && samples.get((other, last)).is_some());
+        assert_eq!(samples.0.lock().len(), AGENTS_MAX);
+        samples.forget(other);
+        assert!(samples.get((other, last)).is_none());
+    }
 
     #[test]
     fn examples_are_different_and_short() {

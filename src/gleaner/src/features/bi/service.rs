@@ -12,6 +12,7 @@ use super::refusals::refusal;
 use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, SubmissionV1};
 use super::run::{Driver, StatementExtras};
+use super::samples::SamplesOfAgents;
 use super::state::{LiveStatement, Progress, StatementState, StatementWatch, Withdrawal};
 use super::submissions::{self, SubmissionKey};
 use crate::features::{AgentKnown, HorizonsOf};
@@ -23,8 +24,8 @@ use base::{Code, Error, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use sql::{
-    ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, ResultError, ResultFile, Statement,
-    TableName, Turn, WorkerCounts, Workers,
+    ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, ResultError, ResultFile, Statement, Turn,
+    WorkerCounts, Workers,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -69,8 +70,10 @@ pub struct Queries {
     pub(super) switching: Mutex<()>,
     /// Statements that have a driver.
     pub(super) live: Mutex<HashMap<QueryId, Arc<LiveStatement>>>,
-    /// Tables whose example values are being looked for.
-    pub(super) sampling: Mutex<HashSet<(OrgId, TableName)>>,
+    /// Tables and agents whose example values are being looked for.
+    pub(super) sampling: Mutex<HashSet<(OrgId, String)>>,
+    /// Example values that agents know.
+    pub(super) samples_of_agents: SamplesOfAgents,
     /// Held by the look that goes on.
     pub(super) sample_turn: tokio::sync::Mutex<()>,
     /// Statements of the console's own, which have a result for a moment and never a row.
@@ -136,6 +139,7 @@ impl Queries {
             switching: Mutex::default(),
             live: Mutex::default(),
             sampling: Mutex::default(),
+            samples_of_agents: SamplesOfAgents::default(),
             sample_turn: tokio::sync::Mutex::default(),
             own: Mutex::default(),
             computing: ComputationLine::new(),
@@ -288,7 +292,9 @@ impl Queries {
     pub(super) fn end_all(&self, org: OrgId) -> bool {
         let live = self.live.lock();
         let own = live.values().filter(|live| live.org == org).inspect(|live| live.cancel()).count();
-        own > 0 || self.sampling.lock().iter().any(|(sampled, _)| *sampled == org)
+        let is_sampled = self.sampling.lock().iter().any(|(sampled, _)| *sampled == org);
+        self.samples_of_agents.forget(org);
+        own > 0 || is_sampled
     }
 
     /// One page of a successful statement's rows. `not_ready` for any other, `transient` when its rows were given up or its

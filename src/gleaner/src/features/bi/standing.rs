@@ -140,7 +140,7 @@ impl Queries {
     }
 
     /// The organization's tables as the scope has them, and how old they are.
-    fn pinned(&self, org: &OrgStore, scope: ScopeV1) -> Result<(Pin, u64)> {
+    pub(super) fn pinned(&self, org: &OrgStore, scope: ScopeV1) -> Result<(Pin, u64)> {
         let (pin, freshness_sec) = self.feed.pin(org.id(), self.feed.specs(org)?)?;
         let pin = match scope.agent() {
             Some(agent) => pin.of_agent(agent.0),

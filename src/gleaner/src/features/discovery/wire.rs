@@ -24,7 +24,7 @@ pub(super) struct DiscoveryRequest {
     /// The same by URLs: the newest stored page of each.
     #[serde(default)]
     pub urls: Option<Vec<String>>,
-    /// How many pages are to teach, where none are named: 2 to 20.
+    /// How many pages are to teach, where none are named: 1 to 20.
     #[serde(default)]
     pub sample_size: Option<u32>,
 }

@@ -312,7 +312,9 @@ async fn reread_step(context: &TaskContext, org: OrgId, pair: &SchemaPair) -> Re
         let is_kept = |row: &&ResultV4| has_page(tx, row).is_ok_and(|is_kept| is_kept);
         let due: Vec<ResultId> = found.items.iter().filter(lacks).filter(is_kept).map(|row| row.id).collect();
         let last = found.items.last().map(place_of_result);
-        Ok((due, found.next_cursor.and(last), found.items.len()))
+        // Where a long stretch has none of the type it goes on behind that.
+        let next = found.next_cursor.map(|behind| last.unwrap_or(behind));
+        Ok((due, next, found.items.len()))
     })?;
     let count = match due.is_empty() {
         true => 0,

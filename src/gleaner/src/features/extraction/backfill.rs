@@ -292,6 +292,10 @@ impl Run<'_> {
         let mut walk = Walk { current, next, has_failed, reached: None };
         let mut rest = due.into_iter();
         let (step, last, cut) = self.read_some(&mut rest, true).await?;
+        if cut.is_some() && last.is_none() {
+            // The wait for a turn took all the time: the walk stands where it stood, and is not at its end.
+            return Ok(());
+        }
         if cut.is_some() {
             walk.next = last.as_ref().map(|last| last.place.clone());
         }

@@ -79,7 +79,7 @@ pub struct Extractor {
     schemas: Arc<Schemas>,
     blobs: Arc<BlobStore>,
     /// As many pages at once as there are cores: a parsed page takes many times its size.
-    room: Semaphore,
+    room: Arc<Semaphore>,
     health: Health,
 }
 
@@ -88,7 +88,7 @@ impl Extractor {
     pub fn new(store: Store, blobs: Arc<BlobStore>, health: Health) -> Extractor {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let schemas = Arc::new(Schemas::new(store.system()));
-        Extractor { schemas, blobs, room: Semaphore::new(cores), health }
+        Extractor { schemas, blobs, room: Arc::new(Semaphore::new(cores)), health }
     }
 
     /// Tries whether pages can be stored. 503 when not.
@@ -150,11 +150,15 @@ impl Extractor {
                 return Ok(draft(page, kept, read, clock.now()));
             }
         }
-        let _room = self.room.acquire().await.map_err(|e| Error::internal("wait to extract a page", e))?;
+        let room = Arc::clone(&self.room).acquire_owned().await;
+        let room = room.map_err(|e| Error::internal("wait to extract a page", e))?;
         let (schemas, org) = (Arc::clone(&self.schemas), org.clone());
         tokio::task::spawn_blocking(move || {
             // One budget for all candidates: what a page may cost does not grow with the number of schemas.
-            let read = read_page(&schemas, &org, &page, &mut Fuel::new(PAGE_FUEL_MAX))?;
+            let read = read_page(&schemas, &org, &page, &mut Fuel::new(PAGE_FUEL_MAX));
+            // A job that is canceled meanwhile makes no room before its page is let go of.
+            drop(room);
+            let read = read?;
             schemas.confirm(read.found.as_ref(), clock.now());
             Ok(draft(page, kept, read, clock.now()))
         })

@@ -41,6 +41,9 @@ const KEPT_AFTER: Duration = Duration::from_millis(250);
 /// Questions of an organization that may wait for a place, and of all.
 const OWN_WAITING_MAX: usize = 8;
 const WAITING_MAX: usize = 64;
+/// Answers in a row that did not come in time, until nobody waits for one any more; and for how long then.
+const LATE_MAX: u32 = 3;
+const REST: Duration = Duration::from_secs(60);
 /// Tokens of the answer to a probe.
 const PROBE_TOKENS: u32 = 64;
 
@@ -83,9 +86,30 @@ struct Model {
     timeout: Duration,
     /// How it is made to answer with JSON; none until it has.
     way: Mutex<Option<Way>>,
+    pace: Mutex<Pace>,
     line: Arc<FairSemaphore<OrgId>>,
     /// Places that one organization may have.
     own_places: usize,
+}
+
+/// How it keeps its time: where it hangs, not each question waits all of it.
+#[derive(Default)]
+struct Pace {
+    /// Answers in a row that did not come in time.
+    late: u32,
+    rests_until: Option<Instant>,
+}
+
+impl Pace {
+    fn note(&mut self, is_late: bool, now: Instant) {
+        self.late = if is_late { self.late.saturating_add(1) } else { 0 };
+        // Behind the rest one more shows it to hang still.
+        self.rests_until = (self.late >= LATE_MAX).then(|| now + REST);
+    }
+
+    fn rests(&self, now: Instant) -> bool {
+        self.rests_until.is_some_and(|until| now < until)
+    }
 }
 
 /// Who waits for an answer.
@@ -135,6 +159,7 @@ impl LanguageModel {
             key: config.key.0.clone(),
             timeout: Duration::from_secs(config.timeout_sec),
             way: Mutex::new(None),
+            pace: Mutex::default(),
             line: FairSemaphore::new(rules),
             own_places: (places / 2).max(1),
         })))
@@ -232,6 +257,10 @@ impl Model {
         waits: Waits,
         within: Duration,
     ) -> std::result::Result<Turn<'_>, Silence> {
+        // Work behind goes on asking, and so finds out when it is there again.
+        if waits == Waits::Somebody && self.pace.lock().rests(Instant::now()) {
+            return Err(Silence::Late);
+        }
         let (running, patience) = match waits {
             Waits::Somebody => (self.own_places, PLACE_WAIT),
             // What nobody waits for leaves the organization's other places to those who do.
@@ -264,7 +293,11 @@ impl Model {
             timeout: left,
             answer_bytes_max: ANSWER_BYTES_MAX,
         };
-        match self.direct.post_json(post).await {
+        let answered = self.direct.post_json(post).await;
+        let is_late =
+            matches!(answered, Err(FetchError::TimedOut { .. } | FetchError::ConnectTimeout { .. }));
+        self.pace.lock().note(is_late, Instant::now());
+        match answered {
             Ok(answer) if answer.status == 200 => {
                 protocol::said(&answer.body).ok_or(Failure::Silent(Silence::Away))
             }
@@ -286,5 +319,26 @@ impl Model {
                 Err(Failure::Silent(Silence::Away))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_some_late_answers_in_a_row_nobody_waits_for_a_while() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        for is_late in [true, true, false, true, true] {
+            pace.note(is_late, now);
+            assert!(!pace.rests(now));
+        }
+        pace.note(true, now);
+        assert!(pace.rests(now) && !pace.rests(now + REST));
+        // One more shows that it hangs still; one that comes ends it.
+        pace.note(true, now + REST);
+        assert!(pace.rests(now + REST));
+        pace.note(false, now + REST);
+        assert!(!pace.rests(now + REST));
     }
 }

@@ -44,7 +44,14 @@ pub(super) async fn submit_urls(on_behalf: OnBehalf, given: SubmitUrls) -> Asked
         Some(true) => on_behalf.post("/urls", &json!({ "urls": entries })).await?,
         _ => Value::Null,
     };
-    let submitted = on_behalf.post("/jobs/batch", &json!({ "name": given.name, "jobs": entries })).await?;
+    let submitted = on_behalf.post("/jobs/batch", &json!({ "name": given.name, "jobs": entries })).await;
+    let submitted = submitted.map_err(|refused| match remembered.is_null() {
+        true => refused,
+        // What was done stays, and whoever tries again should know.
+        false => {
+            Refused { told: format!("{} The URLs are remembered all the same.", refused.told), ..refused }
+        }
+    })?;
     Ok(Given::Data(json!({
         "batchId": submitted["batchId"],
         "jobs": submitted["jobs"],
