@@ -223,7 +223,7 @@ function MonitorPage({ id }: { id: string }) {
     setTurn((n) => n + 1);
   });
   useEvents("monitor.*", (event) => event.subject.id === id && again(), again);
-  if (found.error) return <Trouble error={found.error} retry={found.reload} />;
+  if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
   const toggle = async () => {
@@ -247,6 +247,7 @@ function MonitorPage({ id }: { id: string }) {
         )}
       </Head>
       <div class="stack">
+        {found.error && <Trouble error={found.error} retry={found.reload} />}
         {row.reason && <p class={`note ${row.state === "error" ? "bad" : "warn"}`}>{row.reason}</p>}
         <div class="halves">
           <Panel title="What it found" side={<Badge state={row.isEnabled ? row.state : "off"} />}>

@@ -65,7 +65,7 @@ function whereTo(row: OutputView): string {
 function OutputPage({ id }: { id: string }) {
   const found = useLoad((signal) => api("GET /api/v1/outputs/{id}", { path: { id }, signal }), [id]);
   const [open, setOpen] = useState<"edit" | "recover">();
-  if (found.error) return <Trouble error={found.error} retry={found.reload} />;
+  if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
   const test = async () => {
@@ -94,6 +94,7 @@ function OutputPage({ id }: { id: string }) {
         )}
       </Head>
       <div class="stack">
+        {found.error && <Trouble error={found.error} retry={found.reload} />}
         {row.lastError && row.state !== "ok" && <p class="note bad">{row.lastError}</p>}
         <div class="halves">
           <Panel title="What is delivered" side={<Badge state={row.isEnabled ? row.state : "off"} />}>

@@ -131,7 +131,7 @@ function SchedulePage({ id }: { id: string }) {
     found.reload();
   });
   useEvents("schedule.*", (event) => event.subject.id === id && again());
-  if (found.error) return <Trouble error={found.error} retry={found.reload} />;
+  if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
   const toggle = async () => {
@@ -160,6 +160,7 @@ function SchedulePage({ id }: { id: string }) {
         )}
       </Head>
       <div class="stack">
+        {found.error && <Trouble error={found.error} retry={found.reload} />}
         {row.disabledReason && <p class="note warn">{row.disabledReason}</p>}
         <div class="halves">
           <Panel title="Settings" side={<Badge state={row.isEnabled ? "on" : "paused"} />}>

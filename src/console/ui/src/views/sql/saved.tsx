@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useList, type Listed } from "../../api/use";
-import { may, toast } from "../../app/state";
+import { decoded, may, toast } from "../../app/state";
 import { Act, Badge, Bones, Empty, Field, Form, Text, Trouble } from "../../parts/basic";
 import { Time } from "../../parts/figures";
 import type { SavedQueryView } from "../../generated/api";
@@ -26,7 +26,7 @@ export function described(query: SavedQueryView): Described {
   const drawn = CHART.exec(text);
   if (drawn) {
     const [, kind, x, y] = drawn;
-    chart = { kind: kind as ChartChoice["kind"], x: decodeURIComponent(x ?? ""), y: decodeURIComponent(y ?? "") };
+    chart = { kind: kind as ChartChoice["kind"], x: decoded(x ?? ""), y: decoded(y ?? "") };
     text = text.replace(CHART, "");
   }
   const names = NAMES.exec(text)?.[1]?.split(" ") ?? [];
