@@ -140,10 +140,20 @@ export function Form({ onSend, send, children, onCancel }: Children & { onSend: 
 export function Dialog({ title, onClose, children, wide }: Children & { title: string; onClose: () => void; wide?: boolean }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  // Before the next key comes. What is taken out of the page is closed by that; closing it would tell `onClose`.
-  useLayoutEffect(() => dialog.current?.showModal(), []);
+  // Before the next key comes. What is taken out of the page is closed by that; closing it would tell `onClose`. Only what
+  // is closed gives the focus back, so that is done here, once it is gone and where nothing else has taken it.
+  useLayoutEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => queueMicrotask(() => {
+      if (document.activeElement === document.body && before instanceof HTMLElement) before.focus();
+    });
+  }, []);
   return (
-    <dialog ref={dialog} class={wide ? "wide" : ""} aria-labelledby={id} onClose={onClose} onCancel={onClose}>
+    <dialog ref={dialog} class={wide ? "wide" : ""} aria-labelledby={id} onClose={onClose} onCancel={(event) => {
+      // A field for files tells of a choice that was cancelled by an event of the same name, which comes up to here.
+      if (event.target === event.currentTarget) onClose();
+    }}>
       <header>
         <h2 id={id}>{title}</h2>
         <button type="button" class="button bare small" aria-label="Close" onClick={onClose}>
@@ -230,12 +240,16 @@ export async function copy(text: string): Promise<void> {
   } catch {
     // Without TLS a browser has no clipboard for pages; an old way is left.
     const area = document.createElement("textarea");
+    const focused = document.activeElement;
     area.value = text;
-    document.body.append(area);
+    // Within an open dialog: nothing outside of it can be marked.
+    ([...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body).append(area);
     area.select();
-    document.execCommand("copy");
+    const isCopied = document.execCommand("copy");
     area.remove();
-    toast("Copied");
+    if (focused instanceof HTMLElement) focused.focus();
+    if (isCopied) toast("Copied");
+    else toast("The browser does not let it be copied; mark the text and copy it by hand", true);
   }
 }
 
