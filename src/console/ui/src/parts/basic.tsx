@@ -199,7 +199,7 @@ export function Empty({ title, children }: Children & { title: string }) {
 
 const KINDS: Record<string, string> = {
   succeeded: "good", success: "good", completed: "good", ok: "good", published: "good", delivered: "good", active: "good", applied: "good", repaired: "good", approved: "good", on: "good", done: "good", unchanged: "good",
-  failed: "bad", broken: "bad", disabled: "bad", expired: "bad", blocked: "bad", provider_error: "bad", network_error: "bad", denied: "bad", firing: "bad", error: "bad", no_room: "bad",
+  failed: "bad", broken: "bad", disabled: "bad", expired: "bad", blocked: "bad", provider_error: "bad", network_error: "bad", denied: "bad", firing: "bad", bounced: "bad", error: "bad", no_room: "bad",
   running: "info", moving: "info", queued: "", pending: "", open: "info", repairing: "info",
   canceled: "", timeout: "warn", low_quality: "warn", target_error: "warn", drifting: "warn", failing: "warn", throttled: "warn", skipped_overlap: "warn", skipped_misfire: "warn", no_urls: "warn", outage: "warn", no_data: "warn",
 };
