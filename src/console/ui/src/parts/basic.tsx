@@ -222,8 +222,17 @@ export function Tags({ tags }: { tags: readonly string[] }) {
 }
 
 export function Tabs<T extends string>({ tabs, at, onPick, label }: { tabs: readonly (readonly [T, string])[]; at: T; onPick: (tab: T) => void; label: string }) {
+  const keys = (event: KeyboardEvent) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const next = (tabs.findIndex(([key]) => key === at) + step + tabs.length) % tabs.length;
+    const tab = tabs[next];
+    if (step === 0 || !tab) return;
+    event.preventDefault();
+    onPick(tab[0]);
+    (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=tab]")[next]?.focus();
+  };
   return (
-    <div class="tabs" role="tablist" aria-label={label}>
+    <div class="tabs" role="tablist" aria-label={label} onKeyDown={keys}>
       {tabs.map(([key, text]) => (
         <button type="button" role="tab" key={key} aria-selected={key === at} onClick={() => onPick(key)}>
           {text}
