@@ -47,6 +47,21 @@ export interface Page<T> {
   nextCursor: string | null;
 }
 
+const PAGES_MAX = 25;
+
+/** Every row of a list, for a choice among all of them; of a very long one those of its first pages. */
+export async function everyPage<T>(load: (cursor: string | undefined) => Promise<Page<T>>): Promise<T[]> {
+  const all: T[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const found = await load(cursor);
+    all.push(...found.items);
+    if (!found.nextCursor) break;
+    cursor = found.nextCursor;
+  }
+  return all;
+}
+
 export interface Listed<T> {
   items: T[] | undefined;
   error: string | undefined;

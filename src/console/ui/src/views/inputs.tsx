@@ -164,7 +164,7 @@ function InputPage({ id }: { id: string }) {
 
 export function Inputs() {
   const id = here.value.parts[1];
-  const list = useList((cursor, signal) => api("GET /api/v1/inputs", { query: { limit: 100, ...(cursor && { cursor }) }, signal }), []);
+  const list = useList((cursor, signal) => api("GET /api/v1/inputs", { query: { limit: 100, ...(cursor && { cursor }) }, signal }), [id]);
   const [making, setMaking] = useState(false);
   if (id) return <InputPage key={id} id={id} />;
   const close = () => {

@@ -174,7 +174,7 @@ function OutputPage({ id }: { id: string }) {
 
 export function Outputs() {
   const id = here.value.parts[1];
-  const list = useList((cursor, signal) => api("GET /api/v1/outputs", { query: { limit: 100, ...(cursor && { cursor }) }, signal }), []);
+  const list = useList((cursor, signal) => api("GET /api/v1/outputs", { query: { limit: 100, ...(cursor && { cursor }) }, signal }), [id]);
   const [making, setMaking] = useState(false);
   if (id) return <OutputPage key={id} id={id} />;
   const close = () => {

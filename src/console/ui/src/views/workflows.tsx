@@ -179,7 +179,7 @@ function WorkflowPage({ id }: { id: string }) {
 
 export function Workflows() {
   const id = here.value.parts[1];
-  const list = useList((cursor, signal) => api("GET /api/v1/workflows", { query: { limit: 50, ...(cursor && { cursor }) }, signal }), []);
+  const list = useList((cursor, signal) => api("GET /api/v1/workflows", { query: { limit: 50, ...(cursor && { cursor }) }, signal }), [id]);
   const [making, setMaking] = useState(false);
   if (id) return <WorkflowPage key={id} id={id} />;
   return (
