@@ -1,7 +1,7 @@
 // Where it begins: who is signed in decides between the gate and the console.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { beginSession, said, sessionEnded } from "./api/client";
+import { api, beginSession, said, sessionEnded } from "./api/client";
 import { Gate, SignInAgain } from "./app/gate";
 import { Onboarding } from "./app/onboarding";
 import { placeOf } from "./app/places";
@@ -14,8 +14,11 @@ async function begin(): Promise<void> {
   const token = here.value.path === "/welcome" ? here.value.query.get("token") : null;
   if (token) {
     instead("/");
-    // One that was used up leads to the gate, or to where this browser is signed in already.
-    await beginSession({ refreshToken: token }).catch(() => undefined);
+    // Whoever is signed in is asked: anybody may send a link, and what is typed next would be theirs.
+    const before = await api("GET /api/v1/auth/me").catch(() => undefined);
+    const isWanted = !before || confirm(`You are signed in as ${before.user.email}. Sign out, and follow the link that signs in?`);
+    // One that was used up leads to the gate.
+    if (isWanted) await beginSession({ refreshToken: token }).catch(() => undefined);
   }
   await whoAmI();
 }

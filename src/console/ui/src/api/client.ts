@@ -30,6 +30,8 @@ export class ApiError extends Error {
 
 /** Grows whenever the session ended: who is signed in is asked anew, and what was typed stays. */
 export const sessionEnded = signal(false);
+/** What the window tells when a session that had ended goes on: what failed meanwhile is asked again. */
+export const SIGNED_IN_AGAIN = "signed-in-again";
 
 const HEADERS = { "x-gleaner-session": "1" };
 
@@ -107,6 +109,8 @@ export async function beginSession(shown: { email: string; password: string } | 
 
 export async function endSession(): Promise<void> {
   await send("console/session", { method: "DELETE" });
+  // The draft of a statement is nobody else's.
+  sessionStorage.clear();
 }
 
 /** An address that the box gave, at the host by which this page reaches it. */

@@ -1,6 +1,6 @@
 // Data of views: loaded, loading, failed; lists that go on page by page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { said } from "./client";
+import { said, SIGNED_IN_AGAIN } from "./client";
 
 export interface Loaded<T> {
   value: T | undefined;
@@ -35,8 +35,9 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: read
   useEffect(() => {
     if (!error) return;
     const again = () => setTurn((n) => n + 1);
-    window.addEventListener("online", again);
-    return () => window.removeEventListener("online", again);
+    const events = ["online", SIGNED_IN_AGAIN];
+    events.forEach((name) => window.addEventListener(name, again));
+    return () => events.forEach((name) => window.removeEventListener(name, again));
   }, [error]);
   return { value, error, busy, reload: () => setTurn((n) => n + 1), set: (next) => set(() => next) };
 }
@@ -44,6 +45,21 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: read
 export interface Page<T> {
   items: T[];
   nextCursor: string | null;
+}
+
+const PAGES_MAX = 25;
+
+/** Every row of a list, for a choice among all of them; of a very long one those of its first pages. */
+export async function everyPage<T>(load: (cursor: string | undefined) => Promise<Page<T>>): Promise<T[]> {
+  const all: T[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const found = await load(cursor);
+    all.push(...found.items);
+    if (!found.nextCursor) break;
+    cursor = found.nextCursor;
+  }
+  return all;
 }
 
 export interface Listed<T> {
@@ -74,8 +90,14 @@ export function useList<T>(
   const more = () => {
     if (!cursor || busy) return;
     setBusy(true);
+    setError(undefined);
+    const before = since.current;
     load(cursor, new AbortController().signal)
-      .then((page) => setRest((known) => ({ items: [...(known?.items ?? []), ...page.items], nextCursor: page.nextCursor })))
+      .then((page) => {
+        // It goes on from a list that was asked with other filters, or anew since.
+        if (since.current !== before) return;
+        setRest((known) => ({ items: [...(known?.items ?? []), ...page.items], nextCursor: page.nextCursor }));
+      })
       .catch((reason: unknown) => setError(said(reason)))
       .finally(() => setBusy(false));
   };

@@ -1,6 +1,6 @@
 // The frame of all views: navigation, the view itself, messages.
-import { useEffect, useRef, useState } from "preact/hooks";
-import { endSession } from "../api/client";
+import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
+import { endSession, said } from "../api/client";
 import { Act, Bones, Empty, Trouble } from "../parts/basic";
 import { useFetched } from "../parts/lazy";
 import { Brand } from "./gate";
@@ -69,9 +69,12 @@ function Side({ open, onGone }: { open: boolean; onGone: () => void }) {
 /** The view of the place, fetched when it is first seen. */
 function View({ of }: { of: Place }) {
   const { found: Found, error, again } = useFetched(of, of.load);
+  // One view that fails leaves the others, and says so.
+  const [broken, mend] = useErrorBoundary((fault: unknown) => reportError(fault));
   useEffect(() => {
     document.title = `${of.title} · Gleaner`;
   }, [of]);
+  if (broken) return <Trouble error={`This view could not be drawn: ${said(broken)}`} retry={mend} />;
   if (Found) return <Found />;
   return error ? <Trouble error={`This view could not be loaded: ${error}`} retry={again} /> : <Bones />;
 }

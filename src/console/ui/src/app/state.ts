@@ -1,6 +1,6 @@
 // What the whole console shares: who is signed in, the theme, messages, and where one is.
 import { computed, effect, signal } from "@preact/signals";
-import { api, ApiError, sessionEnded } from "../api/client";
+import { api, ApiError, sessionEnded, SIGNED_IN_AGAIN } from "../api/client";
 import type { MeView } from "../generated/api";
 
 export type Theme = "auto" | "light" | "dark";
@@ -45,10 +45,19 @@ window.addEventListener("hashchange", () => {
   place.value = currentPlace();
 });
 
+/** What a percent code stands for; the text itself where it is none, because anybody writes links. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** The path of the place and what is asked there. */
 export const here = computed(() => {
   const [path = "/", query = ""] = place.value.split("?");
-  return { path, parts: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) };
+  return { path, parts: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
 });
 
 export function go(to: string): void {
@@ -86,11 +95,27 @@ export function may(permission: string): boolean {
   return me.value?.permissions.includes(permission) ?? false;
 }
 
+/** Whether this is somebody else, or another organization's, than views were drawn for. */
+function isAnother(before: MeView | null | undefined, now: MeView): boolean {
+  if (!before) return false;
+  return before.user.id !== now.user.id || Boolean(before.organization && now.organization && before.organization.id !== now.organization.id);
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden || !me.value) return;
+  api("GET /api/v1/auth/me").then((now) => isAnother(me.value, now) && location.reload(), () => undefined);
+});
+
 /** Asks who is signed in. */
 export async function whoAmI(): Promise<void> {
   try {
-    me.value = await api("GET /api/v1/auth/me");
+    const now = await api("GET /api/v1/auth/me");
+    // Another tab signed somebody else in: what is shown, and what was typed, is not theirs.
+    if (isAnother(me.value, now)) return location.reload();
+    const isBack = sessionEnded.value;
+    me.value = now;
     sessionEnded.value = false;
+    if (isBack) window.dispatchEvent(new Event(SIGNED_IN_AGAIN));
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
       me.value = null;

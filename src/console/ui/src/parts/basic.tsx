@@ -140,10 +140,20 @@ export function Form({ onSend, send, children, onCancel }: Children & { onSend: 
 export function Dialog({ title, onClose, children, wide }: Children & { title: string; onClose: () => void; wide?: boolean }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  // Before the next key comes. What is taken out of the page is closed by that; closing it would tell `onClose`.
-  useLayoutEffect(() => dialog.current?.showModal(), []);
+  // Before the next key comes. What is taken out of the page is closed by that; closing it would tell `onClose`. Only what
+  // is closed gives the focus back, so that is done here, once it is gone and where nothing else has taken it.
+  useLayoutEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => queueMicrotask(() => {
+      if (document.activeElement === document.body && before instanceof HTMLElement) before.focus();
+    });
+  }, []);
   return (
-    <dialog ref={dialog} class={wide ? "wide" : ""} aria-labelledby={id} onClose={onClose} onCancel={onClose}>
+    <dialog ref={dialog} class={wide ? "wide" : ""} aria-labelledby={id} onClose={onClose} onCancel={(event) => {
+      // A field for files tells of a choice that was cancelled by an event of the same name, which comes up to here.
+      if (event.target === event.currentTarget) onClose();
+    }}>
       <header>
         <h2 id={id}>{title}</h2>
         <button type="button" class="button bare small" aria-label="Close" onClick={onClose}>
@@ -189,7 +199,7 @@ export function Empty({ title, children }: Children & { title: string }) {
 
 const KINDS: Record<string, string> = {
   succeeded: "good", success: "good", completed: "good", ok: "good", published: "good", delivered: "good", active: "good", applied: "good", repaired: "good", approved: "good", on: "good", done: "good", unchanged: "good",
-  failed: "bad", broken: "bad", disabled: "bad", expired: "bad", blocked: "bad", provider_error: "bad", network_error: "bad", denied: "bad", firing: "bad", error: "bad", no_room: "bad",
+  failed: "bad", broken: "bad", disabled: "bad", expired: "bad", blocked: "bad", provider_error: "bad", network_error: "bad", denied: "bad", firing: "bad", bounced: "bad", error: "bad", no_room: "bad",
   running: "info", moving: "info", queued: "", pending: "", open: "info", repairing: "info",
   canceled: "", timeout: "warn", low_quality: "warn", target_error: "warn", drifting: "warn", failing: "warn", throttled: "warn", skipped_overlap: "warn", skipped_misfire: "warn", no_urls: "warn", outage: "warn", no_data: "warn",
 };
@@ -212,8 +222,17 @@ export function Tags({ tags }: { tags: readonly string[] }) {
 }
 
 export function Tabs<T extends string>({ tabs, at, onPick, label }: { tabs: readonly (readonly [T, string])[]; at: T; onPick: (tab: T) => void; label: string }) {
+  const keys = (event: KeyboardEvent) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const next = (tabs.findIndex(([key]) => key === at) + step + tabs.length) % tabs.length;
+    const tab = tabs[next];
+    if (step === 0 || !tab) return;
+    event.preventDefault();
+    onPick(tab[0]);
+    (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=tab]")[next]?.focus();
+  };
   return (
-    <div class="tabs" role="tablist" aria-label={label}>
+    <div class="tabs" role="tablist" aria-label={label} onKeyDown={keys}>
       {tabs.map(([key, text]) => (
         <button type="button" role="tab" key={key} aria-selected={key === at} onClick={() => onPick(key)}>
           {text}
@@ -230,12 +249,16 @@ export async function copy(text: string): Promise<void> {
   } catch {
     // Without TLS a browser has no clipboard for pages; an old way is left.
     const area = document.createElement("textarea");
+    const focused = document.activeElement;
     area.value = text;
-    document.body.append(area);
+    // Within an open dialog: nothing outside of it can be marked.
+    ([...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body).append(area);
     area.select();
-    document.execCommand("copy");
+    const isCopied = document.execCommand("copy");
     area.remove();
-    toast("Copied");
+    if (focused instanceof HTMLElement) focused.focus();
+    if (isCopied) toast("Copied");
+    else toast("The browser does not let it be copied; mark the text and copy it by hand", true);
   }
 }
 

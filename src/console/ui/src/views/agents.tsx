@@ -205,8 +205,10 @@ function Conversation({ id }: { id: string }) {
     window.addEventListener("focus", found.reload);
     return () => window.removeEventListener("focus", found.reload);
   }, [id]);
-  if (agent.error ?? found.error) return <Trouble error={agent.error ?? found.error ?? ""} retry={() => (agent.reload(), found.reload())} />;
-  if (!agent.value || !found.value) return <Bones />;
+  const failed = agent.error ?? found.error;
+  const trouble = failed && <Trouble error={failed} retry={() => (agent.reload(), found.reload())} />;
+  // What is being typed stays where only a later look fails.
+  if (!agent.value || !found.value) return trouble || <Bones />;
   const all = found.value;
   const refresh = async () => found.set(await told(id));
   const ask = async (text: string) => {
@@ -249,6 +251,7 @@ function Conversation({ id }: { id: string }) {
           {asked && <li class="message assistant" role="status"><p class="dim">Reading the question and the data …</p></li>}
           <li ref={end} aria-hidden="true" class="end" />
         </ol>
+        {trouble}
         {error && <p class="note bad" role="alert">{error}</p>}
         {may("agents:write") ? <Ask busy={asked !== undefined} onAsk={ask} /> : <p class="hint">Asking needs the permission agents:write.</p>}
       </div>

@@ -10,12 +10,19 @@ import type { AuditLogView, Operations } from "../generated/api";
 
 type Action = NonNullable<Operations["listAuditLogs"]["query"]["action"]>;
 
+/** Where a day of the reader's zone begins, so many days on. */
+function dayAt(text: string, days: number): string {
+  const at = new Date(`${text}T00:00`);
+  at.setDate(at.getDate() + days);
+  return Number.isNaN(at.getTime()) ? text : at.toISOString();
+}
+
 export function Audit() {
   const query = here.value.query;
   const [action, resourceType, from, to] = ["action", "resource", "from", "to"].map((name) => query.get(name) ?? "") as [Action | "", string, string, string];
   const [open, setOpen] = useState<AuditLogView>();
   const list = useList(
-    (cursor, signal) => api("GET /api/v1/audit-logs", { query: { ...(action && { action }), ...(resourceType && { resourceType }), ...(from && { from }), ...(to && { to }), limit: 50, ...(cursor && { cursor }) }, signal }),
+    (cursor, signal) => api("GET /api/v1/audit-logs", { query: { ...(action && { action }), ...(resourceType && { resourceType }), ...(from && { from: dayAt(from, 0) }), ...(to && { to: dayAt(to, 1) }), limit: 50, ...(cursor && { cursor }) }, signal }),
     [action, resourceType, from, to],
   );
   const filter = (name: string, label: string, value: string | undefined, type = "text") => <input type={type} placeholder={label} aria-label={label} value={value} onChange={(event) => ask({ [name]: event.currentTarget.value })} />;

@@ -22,7 +22,7 @@ function BatchPage({ id }: { id: string }) {
   const batch = useLoad((signal) => api("GET /api/v1/batches/{id}", { path: { id }, signal }), [id]);
   const again = useCalm(batch.reload);
   useEvents("job.*,batch.*", again, again);
-  if (batch.error) return <Trouble error={batch.error} retry={batch.reload} />;
+  if (batch.error && !batch.value) return <Trouble error={batch.error} retry={batch.reload} />;
   if (!batch.value) return <Bones />;
   const row = batch.value;
   const cancel = async () => {
@@ -42,6 +42,7 @@ function BatchPage({ id }: { id: string }) {
         {may("jobs:write") && row.byStatus.failed > 0 && left(row) === 0 && <Act kind="main" does={retry}>Retry what failed</Act>}
       </Head>
       <div class="stack">
+        {batch.error && <Trouble error={batch.error} retry={batch.reload} />}
         <div class="halves">
           <Panel title="Progress" side={<Badge state={row.endedAt ? "completed" : "running"} />}>
             <div class="stack">

@@ -116,7 +116,7 @@ function BenchmarkPage({ id }: { id: string }) {
 
 export function Benchmarks() {
   const id = here.value.parts[1];
-  const list = useList((cursor, signal) => api("GET /api/v1/benchmarks", { query: { limit: 50, ...(cursor && { cursor }) }, signal }), []);
+  const list = useList((cursor, signal) => api("GET /api/v1/benchmarks", { query: { limit: 50, ...(cursor && { cursor }) }, signal }), [id]);
   const [open, setOpen] = useState(false);
   if (id) return <BenchmarkPage key={id} id={id} />;
   return (

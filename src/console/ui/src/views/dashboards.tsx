@@ -10,7 +10,7 @@ import type { DashboardParameter, DashboardView, NewTile, TileView } from "../ge
 import { inWords } from "./cron";
 import { Board, type Shown } from "./dashboards/board";
 import { ParametersForm, RefreshForm, TileForm } from "./dashboards/forms";
-import { ended } from "./sql/run";
+import { ended, typed } from "./sql/run";
 
 /** While it is looked at, what is older is made anew. */
 const FRESH_SEC = 60;
@@ -24,13 +24,11 @@ const written = (tile: TileView): NewTile => {
   return { ...(id > 0 && { id }), title, savedQueryId, params, chart, position };
 };
 
-const valueOf = (text: string) => (text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text);
-
 /** What tiles show with other values of the filters: their saved queries are run, and nothing is kept. */
 async function withValues(board: DashboardView, values: ReadonlyMap<string, string>): Promise<Map<number, Shown>> {
   const found = new Map<number, Shown>();
   const all = new Map(board.parameters.map((one) => [one.name, one.value]));
-  for (const [name, text] of values) all.set(name, valueOf(text));
+  for (const [name, text] of values) all.set(name, typed(text));
   await Promise.all(
     board.tiles.map(async (tile) => {
       const params = tile.params.map((param) => (param && typeof param === "object" && "parameter" in param ? all.get(String(param.parameter)) : param));
@@ -52,7 +50,7 @@ function Filters({ of, onShow, onKeep }: { of: DashboardView; onShow: (values: R
   if (of.parameters.length === 0) return null;
   const read = (one: DashboardParameter) => values.get(one.name) ?? (one.value === null ? "" : String(one.value));
   const show = async () => onShow(values);
-  const keep = async () => onKeep(of.parameters.map((one) => ({ name: one.name, value: values.has(one.name) ? valueOf(read(one)) : one.value })));
+  const keep = async () => onKeep(of.parameters.map((one) => ({ name: one.name, value: values.has(one.name) ? typed(read(one)) : one.value })));
   return (
     <section class="panel" aria-label="Filters">
       <form class="filters" onSubmit={(event) => (event.preventDefault(), void show())}>

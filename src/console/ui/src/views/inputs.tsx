@@ -93,7 +93,7 @@ function InputPage({ id }: { id: string }) {
   const [tree, setTree] = useState<string>();
   const again = useCalm(runs.reload);
   useEvents("input.*,batch.completed", again, again);
-  if (found.error) return <Trouble error={found.error} retry={found.reload} />;
+  if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
   const run = async () => {
@@ -121,6 +121,7 @@ function InputPage({ id }: { id: string }) {
         )}
       </Head>
       <div class="stack">
+        {found.error && <Trouble error={found.error} retry={found.reload} />}
         {row.disabledReason && <p class="note warn">{row.disabledReason}</p>}
         <Panel title="Settings" side={<Badge state={row.isEnabled ? "on" : "off"} />}>
           <Facts of={[
@@ -163,7 +164,7 @@ function InputPage({ id }: { id: string }) {
 
 export function Inputs() {
   const id = here.value.parts[1];
-  const list = useList((cursor, signal) => api("GET /api/v1/inputs", { query: { limit: 100, ...(cursor && { cursor }) }, signal }), []);
+  const list = useList((cursor, signal) => api("GET /api/v1/inputs", { query: { limit: 100, ...(cursor && { cursor }) }, signal }), [id]);
   const [making, setMaking] = useState(false);
   if (id) return <InputPage key={id} id={id} />;
   const close = () => {

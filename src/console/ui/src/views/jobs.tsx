@@ -91,7 +91,7 @@ function JobPage({ id }: { id: string }) {
   const providers = useLoad((signal) => (may("providers:read") ? api("GET /api/v1/providers", { query: { limit: 200 }, signal }).then((page) => new Map(page.items.map((one) => [one.id, one.name]))) : Promise.resolve(new Map<string, string>())), []);
   const again = useCalm(job.reload);
   useEvents("job.*", (event) => event.subject.id === id && again(), again);
-  if (job.error) return <Trouble error={job.error} retry={job.reload} />;
+  if (job.error && !job.value) return <Trouble error={job.error} retry={job.reload} />;
   if (!job.value) return <Bones />;
   const row = job.value;
   const isEnded = !["queued", "running"].includes(row.status);
@@ -110,6 +110,7 @@ function JobPage({ id }: { id: string }) {
         {row.resultId && !row.resultDeleted && <a class="button" href={`#/results/${row.resultId}`}>Result</a>}
         {may("jobs:write") && (isEnded ? <Act kind="main" does={retry}>Retry</Act> : <Act kind="bad" does={cancel}>Cancel</Act>)}
       </Head>
+      {job.error && <Trouble error={job.error} retry={job.reload} />}
       <div class="halves">
         <Panel title="What happened" side={<Badge state={row.status} />}>
           <div class="stack">

@@ -110,7 +110,7 @@ export function Members() {
               { title: "Name", cell: (member) => <>{member.name}{member.userId === mine && <span class="dim"> (you)</span>}</> },
               { title: "Address", cell: (member) => <>{member.email} {!member.emailVerifiedAt && <Badge state="unverified" />}</> },
               { title: "Role", cell: (member) => (writes ? <RolePick member={member} onPick={change} /> : member.role) },
-              { title: "", cell: (member) => writes && <Act small kind="bad" sure={member.userId === mine ? "Leave the organization?" : `Remove ${member.name}? Their keys end at once.`} does={remove(member)}>{member.userId === mine ? "Leave" : "Remove"}</Act> },
+              { title: "", cell: (member) => (writes || member.userId === mine) && <Act small kind="bad" sure={member.userId === mine ? "Leave the organization?" : `Remove ${member.name}? Their keys end at once.`} does={remove(member)}>{member.userId === mine ? "Leave" : "Remove"}</Act> },
             ]}
           />
         </Panel>

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useEvents } from "../api/live";
-import { useList, useLoad } from "../api/use";
+import { everyPage, useList, useLoad } from "../api/use";
 import { ask, go, here, may, me, toast } from "../app/state";
 import { Act, Badge, Bones, Check, Choice, Dialog, Empty, Field, Form, Head, Panel, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
@@ -128,8 +128,8 @@ const NONE = ["", "Choose one"] as const;
 function MonitorForm({ known, onDone }: { known?: MonitorView; onDone: () => void }) {
   const [typed, setTyped] = useState(() => typedOf(known));
   const [result, setResult] = useState<Tried>();
-  const saved = useLoad((signal) => api("GET /api/v1/bi/saved-queries", { query: { limit: 200 }, signal }), []);
-  const schedules = useLoad((signal) => (may("schedules:read") ? api("GET /api/v1/schedules", { query: { limit: 200 }, signal }) : Promise.resolve({ items: [], nextCursor: null })), []);
+  const saved = useLoad((signal) => everyPage((cursor) => api("GET /api/v1/bi/saved-queries", { query: { limit: 200, ...(cursor && { cursor }) }, signal })), []);
+  const schedules = useLoad((signal) => (may("schedules:read") ? everyPage((cursor) => api("GET /api/v1/schedules", { query: { limit: 200, ...(cursor && { cursor }) }, signal })) : Promise.resolve([])), []);
   const put = (change: Partial<Typed>) => setTyped({ ...typed, ...change });
   const send = async () => {
     if (known) await api("PATCH /api/v1/monitors/{id}", { path: { id: known.id }, body: bodyOf(typed) });
@@ -155,7 +155,7 @@ function MonitorForm({ known, onDone }: { known?: MonitorView; onDone: () => voi
       ) : (
         <Field label="Saved query">
           <select required value={typed.savedQueryId} onChange={(event) => put({ savedQueryId: event.currentTarget.value })}>
-            {[NONE, ...(saved.value?.items ?? []).map((one) => [one.id, one.name] as const)].map(([id, name]) => <option key={id} value={id}>{name}</option>)}
+            {[NONE, ...(saved.value ?? []).map((one) => [one.id, one.name] as const)].map(([id, name]) => <option key={id} value={id}>{name}</option>)}
           </select>
         </Field>
       )}
@@ -176,7 +176,7 @@ function MonitorForm({ known, onDone }: { known?: MonitorView; onDone: () => voi
         ) : (
           <Field label="Schedule">
             <select required value={typed.scheduleId} onChange={(event) => put({ scheduleId: event.currentTarget.value })}>
-              {[NONE, ...(schedules.value?.items ?? []).map((one) => [one.id, one.name] as const)].map(([id, name]) => <option key={id} value={id}>{name}</option>)}
+              {[NONE, ...(schedules.value ?? []).map((one) => [one.id, one.name] as const)].map(([id, name]) => <option key={id} value={id}>{name}</option>)}
             </select>
           </Field>
         )}
@@ -223,7 +223,7 @@ function MonitorPage({ id }: { id: string }) {
     setTurn((n) => n + 1);
   });
   useEvents("monitor.*", (event) => event.subject.id === id && again(), again);
-  if (found.error) return <Trouble error={found.error} retry={found.reload} />;
+  if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
   const toggle = async () => {
@@ -247,6 +247,7 @@ function MonitorPage({ id }: { id: string }) {
         )}
       </Head>
       <div class="stack">
+        {found.error && <Trouble error={found.error} retry={found.reload} />}
         {row.reason && <p class={`note ${row.state === "error" ? "bad" : "warn"}`}>{row.reason}</p>}
         <div class="halves">
           <Panel title="What it found" side={<Badge state={row.isEnabled ? row.state : "off"} />}>

@@ -1,18 +1,21 @@
-// An output as it is asked for: to an endpoint, a chat, a feed, a table of PostgreSQL, or files; with its condition tried as one
-// types.
+// An output as it is asked for: to an endpoint, a chat, a feed, a table of PostgreSQL, files, or as letters; with its condition
+// tried as one types.
 import { useEffect, useState } from "preact/hooks";
 import { api, local, said } from "../api/client";
 import { toast } from "../app/state";
 import { Check, Choice, Field, Form, Secret, Text } from "../parts/basic";
 import { number, Time } from "../parts/figures";
-import type { ChatProduct, DryRunView, FileFormat, FilesOfOutput, OutputKind, OutputView, PostgresOfOutput, SslMode, WriteMode } from "../generated/api";
+import type { ChatProduct, DryRunView, EmailTerms, EmailView, EmailWhen, FileFormat, FilesOfOutput, OutputKind, OutputView, PostgresOfOutput, SslMode, WriteMode } from "../generated/api";
 
-export const KINDS = [["webhook", "Webhook"], ["chat", "Chat message"], ["feed", "Feed to subscribe to"], ["postgres", "PostgreSQL table"], ["files", "Files"]] as const;
+export const KINDS = [["webhook", "Webhook"], ["chat", "Chat message"], ["feed", "Feed to subscribe to"], ["postgres", "PostgreSQL table"], ["files", "Files"], ["email", "Letters by email"]] as const;
 const PRODUCTS = [["slack", "Slack"], ["mattermost", "Mattermost"], ["teams", "Microsoft Teams"], ["discord", "Discord"]] as const;
 const SSL = (["verify-full", "verify-ca", "require", "prefer", "allow", "disable"] as const).map((mode) => [mode, mode] as const);
 const EVENTS = ["result.new", "result.changed", "result.gone", "job.succeeded", "job.failed", "batch.completed", "schedule.completed", "schedule.failed", "schema.drifted", "monitor.firing", "monitor.ok"];
 /** Rows of results are all that tables and files take. */
 const ROWS_ONLY: readonly OutputKind[] = ["postgres", "files"];
+export const WHEN = [["immediately", "At once"], ["hourly", "Together, an hour after the first"], ["daily", "Together, once a day"]] as const;
+const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const HOUR_USUAL = 8;
 const TYPE_AFTER_MS = 350;
 const listed = (text: string) => text.split(",").map((one) => one.trim()).filter(Boolean);
 
@@ -74,6 +77,48 @@ function Files({ of, put, known }: Part<FilesOfOutput>) {
   );
 }
 
+/** Letters as they are typed. */
+interface Letters {
+  recipients: string;
+  when: EmailWhen;
+  hour: string;
+  timezone: string;
+}
+
+function lettersOf(known: EmailView | undefined): Letters {
+  return {
+    recipients: known?.recipients.map((one) => one.address).join("\n") ?? "",
+    when: known?.when ?? "immediately",
+    hour: String(known?.hour ?? HOUR_USUAL),
+    timezone: known?.timezone ?? ZONE,
+  };
+}
+
+/** What is asked of letters. Recipients are named only where they are others than before: who is named again may be asked again. */
+function termsOf(typed: Letters, known: EmailView | undefined): EmailTerms {
+  const isSame = known !== undefined && typed.recipients === lettersOf(known).recipients;
+  return {
+    when: typed.when,
+    ...(!isSame && { recipients: typed.recipients.split(/[\s,;]+/).filter(Boolean) }),
+    ...(typed.when === "daily" && { hour: Number(typed.hour), timezone: typed.timezone.trim() }),
+  };
+}
+
+function LetterFields({ of, put }: Pick<Part<Letters>, "of" | "put">) {
+  return (
+    <>
+      <Field label="Recipients" hint="One address a line, up to 50. Members get letters at once; anybody else is asked first.">
+        <textarea rows={3} required autocomplete="off" spellcheck={false} value={of.recipients} onInput={(event) => put({ recipients: event.currentTarget.value })} />
+      </Field>
+      <div class="two">
+        <Field label="When"><Choice value={of.when} options={WHEN} onPick={(when: EmailWhen) => put({ when })} /></Field>
+        {of.when === "daily" && <Field label="Hour" hint="0 to 23"><Text type="number" required min={0} max={23} value={of.hour} onText={(hour) => put({ hour })} /></Field>}
+        {of.when === "daily" && <Field label="Time zone"><Text required value={of.timezone} onText={(timezone) => put({ timezone })} /></Field>}
+      </div>
+    </>
+  );
+}
+
 function Kept({ kind, secrets, onDone }: { kind: OutputKind; secrets: string[]; onDone: () => void }) {
   return (
     <div class="stack">
@@ -93,6 +138,7 @@ export function OutputForm({ known, onDone }: { known?: OutputView; onDone: () =
     return server;
   });
   const [files, setFiles] = useState<FilesOfOutput>(() => known?.files ?? {});
+  const [letters, setLetters] = useState(() => lettersOf(known?.email));
   const [events, setEvents] = useState<readonly string[]>(known?.events ?? ["result.changed"]);
   const [tags, setTags] = useState(known?.tags.join(", ") ?? "");
   const [domain, setDomain] = useState(known?.domain ?? "");
@@ -101,7 +147,8 @@ export function OutputForm({ known, onDone }: { known?: OutputView; onDone: () =
   const [secrets, setSecrets] = useState<string[]>();
   const hasUrl = kind === "webhook" || kind === "chat";
   const isRows = ROWS_ONLY.includes(kind);
-  const shownEvents = isRows ? ["result.new", "result.changed"] : [...new Set([...EVENTS, ...events])];
+  // Those that it has are shown, too: rows may be asked for by job.succeeded or result.*.
+  const shownEvents = [...new Set([...(isRows ? ["result.new", "result.changed"] : EVENTS), ...(known?.events ?? [])])];
   const send = async () => {
     const chosen = isRows ? events.filter((one) => shownEvents.includes(one)) : [...events];
     const body = {
@@ -115,6 +162,7 @@ export function OutputForm({ known, onDone }: { known?: OutputView; onDone: () =
       ...(kind === "chat" && { product }),
       ...(kind === "postgres" && { postgres: { ...postgres, password: postgres.password || null } }),
       ...(kind === "files" && { files }),
+      ...(kind === "email" && { email: termsOf(letters, known?.email) }),
     };
     if (known) {
       const clear = [...(domain ? [] : ["domain" as const]), ...(condition.trim() ? [] : ["condition" as const])];
@@ -139,6 +187,7 @@ export function OutputForm({ known, onDone }: { known?: OutputView; onDone: () =
       {hasUrl && <Field label="Endpoint" hint={kind === "webhook" ? "Gets each event as a signed POST." : known ? "Empty: as it is; it is not shown again." : "The address that the chat gave for messages."}><Text type="url" required={!known || kind === "webhook"} placeholder="https://hooks.example/gleaner" value={url} onText={setUrl} /></Field>}
       {kind === "postgres" && <Server of={postgres} known={Boolean(known)} put={(change) => setPostgres({ ...postgres, ...change })} />}
       {kind === "files" && <Files of={files} known={Boolean(known)} put={(change) => setFiles({ ...files, ...change })} />}
+      {kind === "email" && <LetterFields of={letters} put={(change) => setLetters({ ...letters, ...change })} />}
       <fieldset class="permissions">
         <legend>Events</legend>
         {shownEvents.map((event) => <Check key={event} label={event} on={events.includes(event)} onSet={() => toggle(event)} />)}

@@ -6,9 +6,9 @@ import { go, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Choice, Dialog, Empty, Field, Form, Head, Panel, Tags, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
 import { millis, number, Time } from "../parts/figures";
-import { List } from "../parts/list";
-import type { DeliveryState, OutputView } from "../generated/api";
-import { KINDS, OutputForm } from "./output-form";
+import { List, Rows } from "../parts/list";
+import type { DeliveryState, DisabledReason, EmailView, OutputView } from "../generated/api";
+import { KINDS, OutputForm, WHEN } from "./output-form";
 
 const RECOVER_HOURS = [["1", "the last hour"], ["24", "the last day"], ["168", "the last seven days"]] as const;
 
@@ -54,18 +54,58 @@ function Deliveries({ id }: { id: string }) {
   );
 }
 
+const DISABLED: Record<DisabledReason, string> = {
+  gone: "its endpoint said that it is gone for good",
+  failing: "nothing was delivered for five days",
+  no_recipients: "nobody is left who gets its letters",
+};
+
+/** Recipients that are named in a line. */
+const NAMED = 3;
+
 /** Where it leads, in a line. */
 function whereTo(row: OutputView): string {
   if (row.postgres) return `${row.postgres.database} at ${row.postgres.host}:${row.postgres.port}, table ${row.postgres.schema}.${row.postgres.table}`;
-  if (row.files) return `${row.files.delta ? "Delta Lake" : row.files.format} files in ${row.files.path}`;
+  if (row.files) {
+    const { delta, format, path, s3, sftp } = row.files;
+    const place = s3 ? `the bucket ${s3.bucket}, ` : sftp ? `${sftp.host}:${sftp.port}, ` : "";
+    const folders = [s3?.prefix ?? sftp?.folder, path].filter(Boolean).join("/");
+    return `${delta ? "Delta Lake" : format} files in ${place}${folders}`;
+  }
+  if (row.email) {
+    const all = row.email.recipients.map((one) => one.address);
+    return all.length > NAMED ? `${all.slice(0, NAMED).join(", ")} and ${all.length - NAMED} more` : all.join(", ");
+  }
   if (row.tokenPrefix) return `Feed ${row.tokenPrefix}…`;
   return row.url ?? row.host ?? "";
+}
+
+/** Who gets letters, who has not agreed yet, and whose address refuses them. */
+function Recipients({ of }: { of: EmailView }) {
+  return (
+    <Panel title="Recipients" flush>
+      {of.fullUntil && <p class="note warn">As many letters were sent this hour as may be; the next go out <Time at={of.fullUntil} />.</p>}
+      <Rows label="Recipients" rows={of.recipients} id={(one) => one.address} columns={[
+        { title: "Address", cell: (one) => <span class="cut" title={one.address}>{one.address}</span> },
+        { title: "State", cell: (one) => <Badge state={one.state} /> },
+        { title: "Since", cell: (one) => <Time at={one.since} /> },
+        { title: "Last letter", cell: (one) => <Time at={one.lastSentAt} /> },
+        { title: "Refused", cell: (one) => one.refused > 0 && <>{one.refused} in a row <span class="dim">{one.lastError}</span></> },
+      ]} />
+    </Panel>
+  );
+}
+
+/** When letters go out, in words. */
+function whenOf(of: EmailView): string {
+  if (of.when === "daily") return `daily at ${of.hour}:00 (${of.timezone})`;
+  return WHEN.find(([key]) => key === of.when)?.[1].toLowerCase() ?? of.when;
 }
 
 function OutputPage({ id }: { id: string }) {
   const found = useLoad((signal) => api("GET /api/v1/outputs/{id}", { path: { id }, signal }), [id]);
   const [open, setOpen] = useState<"edit" | "recover">();
-  if (found.error) return <Trouble error={found.error} retry={found.reload} />;
+  if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
   const test = async () => {
@@ -94,6 +134,8 @@ function OutputPage({ id }: { id: string }) {
         )}
       </Head>
       <div class="stack">
+        {found.error && <Trouble error={found.error} retry={found.reload} />}
+        {row.disabledReason && <p class="note warn">The box switched it off <Time at={row.disabledAt} />: {DISABLED[row.disabledReason]}.</p>}
         {row.lastError && row.state !== "ok" && <p class="note bad">{row.lastError}</p>}
         <div class="halves">
           <Panel title="What is delivered" side={<Badge state={row.isEnabled ? row.state : "off"} />}>
@@ -102,6 +144,8 @@ function OutputPage({ id }: { id: string }) {
                 row.product && ["For", row.product],
                 row.postgres && ["Rows", row.postgres.mode === "append" ? "one a result" : "one a URL"],
                 row.files && ["A file", `each ${row.files.everyMinutes} minutes, or of ${number(row.files.maxRows)} results`],
+              row.email && ["Letters", whenOf(row.email)],
+              row.email && ["Waiting for a letter", number(row.email.waiting)],
                 ["Events", <Tags tags={row.events} />],
               ["Tags", row.tags.length > 0 ? <Tags tags={row.tags} /> : "any"],
               ["Domain", row.domain ?? "any"],
@@ -119,6 +163,7 @@ function OutputPage({ id }: { id: string }) {
             ]} />
           </Panel>
         </div>
+        {row.email && <Recipients of={row.email} />}
         <Deliveries id={id} />
       </div>
       {open === "edit" && <Dialog title="Edit the output" onClose={() => setOpen(undefined)}><OutputForm known={row} onDone={() => (setOpen(undefined), found.reload())} /></Dialog>}
@@ -129,7 +174,7 @@ function OutputPage({ id }: { id: string }) {
 
 export function Outputs() {
   const id = here.value.parts[1];
-  const list = useList((cursor, signal) => api("GET /api/v1/outputs", { query: { limit: 100, ...(cursor && { cursor }) }, signal }), []);
+  const list = useList((cursor, signal) => api("GET /api/v1/outputs", { query: { limit: 100, ...(cursor && { cursor }) }, signal }), [id]);
   const [making, setMaking] = useState(false);
   if (id) return <OutputPage key={id} id={id} />;
   const close = () => {
@@ -146,7 +191,7 @@ export function Outputs() {
           list={list}
           id={(row) => row.id}
           label="Outputs"
-          empty={<Empty title="No outputs yet">One sends what happens to an endpoint, a chat, a feed, a table or files.</Empty>}
+          empty={<Empty title="No outputs yet">One sends what happens to an endpoint, a chat, a feed, a table, files, or people by email.</Empty>}
           columns={[
             { title: "Name", cell: (row) => <a href={`#/outputs/${row.id}`}>{row.name}</a> },
             { title: "Kind", cell: (row) => KINDS.find(([kind]) => kind === row.kind)?.[1] ?? row.kind },

@@ -1,5 +1,5 @@
 // Results: found as one types, narrowed by facets; one of them with its values, its text and its stored page.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api, local } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { ask, here, may, toast } from "../app/state";
@@ -51,10 +51,21 @@ function Found() {
   const [q, setQ] = useState(asked);
   const [domain, pageType, changed] = ["domain", "pageType", "changed"].map((name) => query.get(name) ?? "");
   const sort = query.get("sort") === "newest" || !asked ? ("newest" as const) : ("relevance" as const);
+  const own = useRef(asked);
   useEffect(() => {
-    const timer = setTimeout(() => q !== asked && ask({ q }), TYPE_AFTER_MS);
+    const timer = setTimeout(() => {
+      if (q === asked) return;
+      own.current = q;
+      ask({ q });
+    }, TYPE_AFTER_MS);
     return () => clearTimeout(timer);
   }, [q]);
+  useEffect(() => {
+    // Asked from elsewhere, by the palette or the history.
+    if (asked === own.current) return;
+    own.current = asked;
+    setQ(asked);
+  }, [asked]);
   const [facets, setFacets] = useState<FacetsView>();
   const [total, setTotal] = useState(0);
   const list = useList(

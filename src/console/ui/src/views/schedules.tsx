@@ -24,17 +24,17 @@ function ScheduleForm({ known, onDone }: { known?: ScheduleView; onDone: () => v
   const [overlap, setOverlap] = useState(known?.overlap ?? "skip");
   const [misfire, setMisfire] = useState(known?.misfire ?? "run_once");
   const [jitter, setJitter] = useState(String(known?.jitterSeconds ?? 0));
-  const [enabled, setEnabled] = useState(known?.isEnabled ?? true);
+  const [enabled, setEnabled] = useState(true);
   const send = async () => {
     const tagFilters = tags.split(",").map((tag) => tag.trim()).filter(Boolean);
-    const body = { name, cron, timezone, tagFilters, overlap, misfire, jitterSeconds: Number(jitter) || 0, isEnabled: enabled };
+    const body = { name, cron, timezone, tagFilters, overlap, misfire, jitterSeconds: Number(jitter) || 0 };
     if (known) {
       const { workflowId, urlIds, options, catchUpSeconds } = known;
       await api("PUT /api/v1/schedules/{id}", { path: { id: known.id }, body: { ...body, workflowId, urlIds, options, catchUpSeconds } });
       toast("Saved");
       return onDone();
     }
-    const made = await api("POST /api/v1/schedules", { body });
+    const made = await api("POST /api/v1/schedules", { body: { ...body, isEnabled: enabled } });
     toast("The schedule was made");
     onDone();
     go(`/schedules/${made.id}`);
@@ -69,7 +69,7 @@ function ScheduleForm({ known, onDone }: { known?: ScheduleView; onDone: () => v
           <Text type="number" min={0} value={jitter} onText={setJitter} />
         </Field>
       </div>
-      <Check label="Switched on" on={enabled} onSet={setEnabled} />
+      {!known && <Check label="Switched on" on={enabled} onSet={setEnabled} />}
     </Form>
   );
 }
@@ -131,7 +131,7 @@ function SchedulePage({ id }: { id: string }) {
     found.reload();
   });
   useEvents("schedule.*", (event) => event.subject.id === id && again());
-  if (found.error) return <Trouble error={found.error} retry={found.reload} />;
+  if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
   const toggle = async () => {
@@ -160,6 +160,7 @@ function SchedulePage({ id }: { id: string }) {
         )}
       </Head>
       <div class="stack">
+        {found.error && <Trouble error={found.error} retry={found.reload} />}
         {row.disabledReason && <p class="note warn">{row.disabledReason}</p>}
         <div class="halves">
           <Panel title="Settings" side={<Badge state={row.isEnabled ? "on" : "paused"} />}>

@@ -1,6 +1,6 @@
 // A file of URLs by drag and drop: how much of it is sent, and the lines that were refused.
 import { useState } from "preact/hooks";
-import { ApiError } from "../api/client";
+import { ApiError, sessionEnded } from "../api/client";
 import { bytes, number } from "../parts/figures";
 import { Rows } from "../parts/list";
 import type { Uploaded } from "../generated/api";
@@ -17,10 +17,16 @@ function send(file: File, told: (told: Told) => void): void {
   request.upload.onprogress = (event) => told({ at: event.total ? event.loaded / event.total : 0 });
   request.onerror = () => told({ error: "The connection broke. What was registered by then is kept; send the file again." });
   request.onload = () => {
-    const json: unknown = JSON.parse(request.responseText || "{}");
-    if (request.status < 300) return told({ done: json as Uploaded });
-    const { error = "Refused", message = "" } = json as { error?: string; message?: string };
-    told({ error: new ApiError(request.status, error, message, "", "").message });
+    if (request.status === 401) sessionEnded.value = true;
+    try {
+      const json: unknown = JSON.parse(request.responseText || "{}");
+      if (request.status < 300) return told({ done: json as Uploaded });
+      const { error = "Refused", message = "" } = json as { error?: string; message?: string };
+      told({ error: new ApiError(request.status, error, message, "", "").message });
+    } catch {
+      // Not JSON: a proxy's page, perhaps.
+      told({ error: `The file was refused with status ${request.status}.` });
+    }
   };
   request.send(file);
 }

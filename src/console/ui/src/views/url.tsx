@@ -76,7 +76,7 @@ export function UrlPage({ id }: { id: string }) {
   const [editing, setEditing] = useState(false);
   const [pair, setPair] = useState<string[]>([]);
   const [compare, setCompare] = useState(false);
-  if (url.error) return <Trouble error={url.error} retry={url.reload} />;
+  if (url.error && !url.value) return <Trouble error={url.error} retry={url.reload} />;
   if (!url.value) return <Bones />;
   const row = url.value;
   const collect = async () => {
@@ -97,6 +97,7 @@ export function UrlPage({ id }: { id: string }) {
         {may("urls:write") && <Act kind="bad" sure="Delete this URL? Its results stay." does={remove}>Delete</Act>}
       </Head>
       <div class="stack">
+        {url.error && <Trouble error={url.error} retry={url.reload} />}
         <div class="halves">
           <Panel title="What is known">
             <Facts of={[

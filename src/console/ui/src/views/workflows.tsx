@@ -131,7 +131,7 @@ function Versions({ of }: { of: WorkflowView }) {
 function WorkflowPage({ id }: { id: string }) {
   const found = useLoad((signal) => api("GET /api/v1/workflows/{id}", { path: { id }, signal }), [id]);
   const [routing, setRouting] = useState(false);
-  if (found.error) return <Trouble error={found.error} retry={found.reload} />;
+  if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const row = found.value;
   const writes = may("workflows:write");
@@ -167,6 +167,7 @@ function WorkflowPage({ id }: { id: string }) {
         )}
       </Head>
       <div class="stack">
+        {found.error && <Trouble error={found.error} retry={found.reload} />}
         <Suggestions id={id} onApplied={found.reload} />
         <section class="panel"><Graph key={row.id} start={row.dag} {...(writes && !row.smart && row.status !== "archived" && { onSave: save })} /></section>
         <Versions of={row} />
@@ -178,7 +179,7 @@ function WorkflowPage({ id }: { id: string }) {
 
 export function Workflows() {
   const id = here.value.parts[1];
-  const list = useList((cursor, signal) => api("GET /api/v1/workflows", { query: { limit: 50, ...(cursor && { cursor }) }, signal }), []);
+  const list = useList((cursor, signal) => api("GET /api/v1/workflows", { query: { limit: 50, ...(cursor && { cursor }) }, signal }), [id]);
   const [making, setMaking] = useState(false);
   if (id) return <WorkflowPage key={id} id={id} />;
   return (

@@ -1,10 +1,11 @@
 // What is asked of a tile, of the filters of a dashboard, and of when it is made anew.
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
-import { useLoad } from "../../api/use";
+import { everyPage, useLoad } from "../../api/use";
 import { Bones, Choice, Empty, Field, Form, Text, Trouble } from "../../parts/basic";
 import type { ChartKind, DashboardParameter, DashboardView, SavedQueryView, TileView } from "../../generated/api";
 import { inWords } from "../cron";
+import { typed } from "../sql/run";
 import { described } from "../sql/saved";
 import { COLUMNS } from "./board";
 
@@ -22,7 +23,7 @@ function paramText(value: unknown): string {
 function paramValue(text: string): unknown {
   const named = /^\{\{\s*(\w+)\s*\}\}$/.exec(text.trim());
   if (named) return { parameter: named[1] };
-  return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
+  return typed(text);
 }
 
 interface TileProps {
@@ -35,7 +36,7 @@ interface TileProps {
 }
 
 export function TileForm({ known, parameters, anew, tiles, onDone, onCancel }: TileProps) {
-  const saved = useLoad((signal) => api("GET /api/v1/bi/saved-queries", { query: { limit: 200 }, signal }), []);
+  const saved = useLoad((signal) => everyPage((cursor) => api("GET /api/v1/bi/saved-queries", { query: { limit: 200, ...(cursor && { cursor }) }, signal })), []);
   const [query, setQuery] = useState(known?.savedQueryId ?? "");
   const [title, setTitle] = useState(known?.title ?? "");
   const [kind, setKind] = useState<ChartKind>(known?.chart.type ?? "table");
@@ -44,7 +45,7 @@ export function TileForm({ known, parameters, anew, tiles, onDone, onCancel }: T
   const [params, setParams] = useState<readonly string[]>(known?.params.map(paramText) ?? []);
   if (saved.error) return <Trouble error={saved.error} retry={saved.reload} />;
   if (!saved.value) return <Bones />;
-  const queries = saved.value.items;
+  const queries = saved.value;
   if (queries.length === 0) return <Empty title="No saved queries">A tile shows one: <a href="#/sql">write and save it</a> first.</Empty>;
   const chosen = queries.find((one) => one.id === query);
   const count = places(chosen);
@@ -60,7 +61,8 @@ export function TileForm({ known, parameters, anew, tiles, onDone, onCancel }: T
   const send = async () => {
     const below = Math.max(0, ...tiles.map((tile) => tile.position.y + tile.position.h));
     const position = known?.position ?? { x: 0, y: below, w: kind === "number" ? 3 : COLUMNS / 2, h: kind === "number" ? 2 : 5 };
-    const values = Array.from({ length: count }, (_, index) => paramValue(params[index] ?? ""));
+    // Of a query that is not there any more nobody knows how many it takes: they stay.
+    const values = chosen ? Array.from({ length: count }, (_, index) => paramValue(params[index] ?? "")) : (known?.params ?? []);
     onDone({ id: known?.id ?? anew, title: title.trim() || chosen?.name || null, savedQueryId: query, params: values, chart: { type: kind, x: x.trim() || null, y: listed(y) }, position, result: null });
   };
   return (

@@ -1,6 +1,7 @@
 // The rows of a result, however many: only what is in view is drawn, and pages come as one scrolls to them.
 import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
-import { api } from "../../api/client";
+import { api, said } from "../../api/client";
+import { toast } from "../../app/state";
 import { Dialog } from "../../parts/basic";
 import { shown } from "../../parts/figures";
 
@@ -33,7 +34,11 @@ function usePages(id: string, first: Row[]) {
     for (const old of [...pages.keys()].slice(0, Math.max(0, pages.size - PAGES_KEPT))) if (old !== 0) pages.delete(old);
     api("GET /api/v1/bi/queries/{id}/results", { path: { id }, query: { page, pageSize: PAGE_ROWS } })
       .then((found) => void pages.set(page, found.rows))
-      .catch(() => void pages.delete(page))
+      .catch((reason: unknown) => {
+        // It is asked for again when somebody comes back to it.
+        pages.delete(page);
+        toast(said(reason), true);
+      })
       .finally(() => drawn(0));
   };
   return { pages, want };

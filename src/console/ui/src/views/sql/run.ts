@@ -44,12 +44,17 @@ export function parameters(sql: string): string[] {
   return [...new Set([...sql.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map((match) => match[1] ?? ""))];
 }
 
+/** What somebody typed as a value: a number where it is written as one. An article's number such as 007 or 0x10 is a text. */
+export function typed(text: string): number | string {
+  const isNumber = /^-?(?:0|[1-9]\d*)?(?:\.\d+)?$/.test(text.trim());
+  return text.trim() !== "" && isNumber && Number.isFinite(Number(text)) ? Number(text) : text;
+}
+
 /** The statement with `$1`, `$2` … in the place of its parameters, and their values in that order. */
 export function bound(sql: string, values: ReadonlyMap<string, string>): { sql: string; params: unknown[] } {
   const names = parameters(sql);
   const text = sql.replace(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => `$${names.indexOf(name) + 1}`);
-  const read = (value: string) => (value.trim() !== "" && Number.isFinite(Number(value)) ? Number(value) : value);
-  return { sql: text, params: names.map((name) => read(values.get(name) ?? "")) };
+  return { sql: text, params: names.map((name) => typed(values.get(name) ?? "")) };
 }
 
 /** Where an error of the box says that it is, as a place of the statement. */

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useList, type Listed } from "../../api/use";
-import { may, toast } from "../../app/state";
+import { decoded, may, toast } from "../../app/state";
 import { Act, Badge, Bones, Empty, Field, Form, Text, Trouble } from "../../parts/basic";
 import { Time } from "../../parts/figures";
 import type { SavedQueryView } from "../../generated/api";
@@ -26,7 +26,7 @@ export function described(query: SavedQueryView): Described {
   const drawn = CHART.exec(text);
   if (drawn) {
     const [, kind, x, y] = drawn;
-    chart = { kind: kind as ChartChoice["kind"], x: decodeURIComponent(x ?? ""), y: decodeURIComponent(y ?? "") };
+    chart = { kind: kind as ChartChoice["kind"], x: decoded(x ?? ""), y: decoded(y ?? "") };
     text = text.replace(CHART, "");
   }
   const names = NAMES.exec(text)?.[1]?.split(" ") ?? [];
@@ -106,16 +106,23 @@ export function Save({ sql, chart, known, onDone }: { sql: string; chart: ChartC
   );
 }
 
+/** Characters of a statement that the history keeps. */
+const KEPT_CHARS = 1_000;
+
 export function History({ turn, onOpen }: { turn: number; onOpen: (sql: string) => void }) {
   const list = useList((cursor, signal) => api("GET /api/v1/bi/queries", { query: { limit: 40, ...(cursor && { cursor }) }, signal }), [turn]);
   if (list.error) return <Trouble error={list.error} retry={list.reload} />;
   if (!list.items) return <Bones />;
   if (list.items.length === 0) return <Empty title="Nothing was asked yet" />;
+  const open = (sql: string) => {
+    onOpen(sql);
+    if ([...sql].length >= KEPT_CHARS) toast(`The history keeps the first ${KEPT_CHARS} characters of a statement: the rest of this one is not there`, true);
+  };
   return (
     <ul class="plain catalog">
       {list.items.map((one) => (
         <li key={one.jobId}>
-          <button type="button" class="name cut" title={one.sqlPreview ?? ""} onClick={() => onOpen(one.sqlPreview ?? "")}>
+          <button type="button" class="name cut" title={one.sqlPreview ?? ""} disabled={!one.sqlPreview} onClick={() => open(one.sqlPreview ?? "")}>
             {one.savedQueryName ?? one.sqlPreview ?? "structured query"}
           </button>
           <span class="row">
