@@ -129,7 +129,9 @@ pub(super) async fn recover(
         Ok(RecoverView { output_id: id, from, to, is_incomplete })
     });
     let view = view.await?;
-    org.service::<Deliverer>().look_again(org.id());
+    let deliverer = org.service::<Deliverer>();
+    deliverer.turns.set_due(org.id(), id, org.store().clock().moment());
+    deliverer.look_again(org.id());
     Ok(Accepted::new(view))
 }
 
