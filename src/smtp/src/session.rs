@@ -42,6 +42,7 @@ pub struct Session<'s> {
     stream: BufReader<Box<dyn Io>>,
     /// What the server's EHLO offers, in upper case, such as `AUTH PLAIN LOGIN`.
     offers: Vec<String>,
+    is_over: bool,
 }
 
 /// What the server said.
@@ -68,7 +69,8 @@ impl<'s> Session<'s> {
         let stream = connect(smtp).await?;
         let security = smtp.settings.security;
         let stream = if security == Security::Tls { encrypt(smtp, stream).await? } else { stream };
-        let mut session = Session { smtp, stream: BufReader::new(stream), offers: Vec::new() };
+        let stream = BufReader::new(stream);
+        let mut session = Session { smtp, stream, offers: Vec::new(), is_over: false };
         let greeting = session.reply("the greeting", 1).await?;
         session.let_in("the greeting", &greeting)?;
         session.hello().await?;
@@ -81,16 +83,22 @@ impl<'s> Session<'s> {
         Ok(session)
     }
 
-    /// Hands the server one message. After a [`Fault::Server`] the session is of no more use.
+    /// Hands the server one message. After a [`Fault::Server`] the session is of no more use, nor where it [`Session::is_over`].
     pub async fn send(&mut self, message: &Outgoing) -> Result<(), Fault> {
         let settings = &self.smtp.settings;
         let written = message.write(&settings.from, settings.reply_to.as_ref()).map_err(Fault::Permanent)?;
         let sent = self.transact(&written).await;
         if matches!(sent, Err(Fault::Temporary(_) | Fault::Permanent(_) | Fault::Recipient(_))) {
-            // The next message begins anew.
-            self.command(Rset, "RSET").await?;
+            // The next message begins anew. A server that refuses one and hangs up has refused it all the same: else that
+            // message would be tried first again and again, and keep those behind it.
+            self.is_over = self.command(Rset, "RSET").await.is_err();
         }
         sent
+    }
+
+    /// Whether the server has ended the session behind its answer to a message.
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Ends the session politely; a server that does not answer is left alone.
@@ -133,7 +141,8 @@ impl<'s> Session<'s> {
             return Err(self.fault("it said more than it should before TLS; somebody may stand in between"));
         }
         let stream = encrypt(self.smtp, self.stream.into_inner()).await?;
-        let mut session = Session { smtp: self.smtp, stream: BufReader::new(stream), offers: Vec::new() };
+        let stream = BufReader::new(stream);
+        let mut session = Session { smtp: self.smtp, stream, offers: Vec::new(), is_over: false };
         session.hello().await?;
         Ok(session)
     }

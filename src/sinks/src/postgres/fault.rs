@@ -77,7 +77,8 @@ fn kind(code: &SqlState) -> FaultKind {
         SqlState::QUERY_CANCELED,
         SqlState::READ_ONLY_SQL_TRANSACTION,
     ];
-    match &code.code()[..2] {
+    // A server may say anything, also what is no code.
+    match code.code().get(..2).unwrap_or_default() {
         _ if is_busy.contains(code) => FaultKind::Away,
         // Connection exceptions, resources, an operator who steps in, and the system itself.
         "08" | "53" | "57" | "58" | "XX" => FaultKind::Away,
@@ -106,6 +107,8 @@ mod tests {
             (SqlState::ADMIN_SHUTDOWN, FaultKind::Away),
             (SqlState::TOO_MANY_CONNECTIONS, FaultKind::Away),
             (SqlState::T_R_DEADLOCK_DETECTED, FaultKind::Away),
+            (SqlState::from_code("x"), FaultKind::Table),
+            (SqlState::from_code("xß"), FaultKind::Table),
         ] {
             assert_eq!(kind(&code), expected, "{}", code.code());
         }

@@ -114,7 +114,7 @@ async fn send_one<'s>(smtp: &'s Smtp, session: &mut Option<Session<'s>>, mail: &
         None => smtp.connect().await?,
     };
     let sent = open.send(&outgoing(mail)).await;
-    if !matches!(sent, Err(Fault::Server(_))) {
+    if !matches!(sent, Err(Fault::Server(_))) && !open.is_over() {
         *session = Some(open);
     }
     sent

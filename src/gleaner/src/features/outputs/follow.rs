@@ -30,8 +30,9 @@ use uuid::Uuid;
 
 /// Events of one look.
 const EVENTS_PER_LOOK: usize = 100;
-/// How long a look asks filters.
+/// How long a look asks filters, and bytes of messages that it makes: they are held, and written in one operation.
 const LOOK_TIME: Duration = Duration::from_millis(200);
+const LOOK_BYTES: usize = 8 << 20;
 /// Organizations that are looked at at once.
 const ORGS_AT_ONCE: usize = 4;
 /// From the beginning of one look to the next.
@@ -201,7 +202,7 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
     let (ends, begun) = (log_ends(tx)?, Instant::now());
     let (mut logs, mut results) = (HashMap::new(), Results::default());
     let (mut steps, mut is_behind) = (Vec::new(), false);
-    let (mut whole, mut next) = (Vec::new(), None);
+    let (mut whole, mut next, mut bytes) = (Vec::new(), None, 0);
     let outputs = rows(tx)?;
     let has_outputs = !outputs.is_empty();
     for row in outputs.into_iter().filter(|row| row.is_enabled && row.target.takes_deliveries()) {
@@ -225,7 +226,8 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
         let selector = deliverer.selector(&row);
         step.until = (*until).max(begins);
         for event in events {
-            if begun.elapsed() >= LOOK_TIME && event.seq > begins + 1 {
+            // Each output gets on by one event at least.
+            if (begun.elapsed() >= LOOK_TIME || bytes >= LOOK_BYTES) && event.seq > begins + 1 {
                 step.until = event.seq - 1;
                 break;
             }
@@ -236,6 +238,7 @@ fn steps(deliverer: &Deliverer, tx: &OrgRead<'_>) -> Result<Looked> {
                     continue;
                 }
                 let message = payload::of_event(&deliverer.url, event, result.as_deref());
+                bytes += message.bytes();
                 if is_email {
                     step.news.push(News::of(event, &message.numbered(0))?);
                     continue;

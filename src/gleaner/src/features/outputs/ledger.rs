@@ -11,11 +11,12 @@ use super::send::message_id;
 use super::service::Deliverer;
 use super::wire::{self, DeliveryView};
 use crate::features::auth::Auth;
-use crate::features::events::{EventV1, events_behind, log_ends, place_before, sort_of};
+use crate::features::events::{EventV1, events_behind, kinds_named, log_ends, place_before, sort_of};
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{DeliveryId, EventId, OutputId};
 use base::page::{Page, PageRequest};
+use base::permission::Permissions;
 use base::{Code, Error, Result};
 use outputs::Answer;
 use outputs::condition::TEXT_CHARS_MAX;
@@ -24,13 +25,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{IntegrationsRead, IntegrationsWrite};
 use server::{Accepted, Body, Org, OrgContext, Path, Query, apart_if};
-use store::{Event, OrgRead, OrgWrite};
+use store::{Event, OrgRead};
 use uuid::Uuid;
 
 /// Events that a dry run looks at.
 const DRY_EVENTS: u64 = 100;
-/// Batches that are looked at to find those that failed.
-const FAILED_MAX: usize = 5_000;
+/// Deliveries that one step looks at to find those that failed.
+const ROWS_PER_STEP: usize = 500;
 /// Seconds after which who was turned away may test again.
 const RETRY_AFTER: &str = "15";
 
@@ -100,6 +101,8 @@ pub(super) async fn recover(
     Path(id): Path<OutputId>,
     Body(request): Body<RecoverRequest>,
 ) -> Result<Accepted<RecoverView>> {
+    let (store, since) = (org.store().clone(), request.since);
+    let failed = apart_if(true, move || store.read(|tx| failed_since(tx, id, since))).await??;
     let view = org.write(move |tx| {
         let output = tx.require(&OUTPUTS, &id)?;
         if output.target.kind() == OutputKind::Feed {
@@ -115,8 +118,9 @@ pub(super) async fn recover(
         let from = place_before(tx, request.since)?;
         let is_incomplete = from == ends.trimmed && ends.trimmed > 0;
         let mut state = tx.get(&STATES, &id)?.unwrap_or_default();
-        if output.target.batches().is_some() || output.target.kind() == OutputKind::Email {
-            try_failed(tx, id, request.since)?;
+        for failed in failed {
+            let row = tx.get(&DELIVERIES, &failed)?.filter(|row| row.state == DeliveryState::Failed);
+            row.map(|row| try_anew(tx, row)).transpose()?;
         }
         let to = state.place.max(state.recover_until);
         (state.place, state.recover_until) = (from.min(state.place), to);
@@ -125,19 +129,29 @@ pub(super) async fn recover(
         Ok(RecoverView { output_id: id, from, to, is_incomplete })
     });
     let view = view.await?;
-    org.service::<Deliverer>().look_again(org.id());
+    let deliverer = org.service::<Deliverer>();
+    deliverer.turns.set_due(org.id(), id, org.store().clock().moment());
+    deliverer.look_again(org.id());
     Ok(Accepted::new(view))
 }
 
-/// Batches that failed are tried anew, those with something from then on. What happened while the output was off becomes batches
-/// of its own.
-fn try_failed(tx: &OrgWrite<'_>, output: OutputId, since: Timestamp) -> Result<()> {
-    let rows = tx.readable_by(&DELIVERIES, &BY_OUTPUT, output, None, None, FAILED_MAX)?.rows;
-    let failed = rows.into_iter().map(|(_, row)| row);
-    for row in failed.filter(|row| row.state == DeliveryState::Failed && row.event_at >= since) {
-        try_anew(tx, row)?;
+/// Batches and letters that failed are tried anew, those with something from then on. What happened while the output was off
+/// becomes others of its own. A delivery of one event is found by its event instead.
+fn failed_since(tx: &OrgRead<'_>, output: OutputId, since: Timestamp) -> Result<Vec<DeliveryId>> {
+    let target = tx.require(&OUTPUTS, &output)?.target;
+    let (mut failed, mut after) = (Vec::new(), None::<Vec<u8>>);
+    if target.batches().is_none() && target.kind() != OutputKind::Email {
+        return Ok(failed);
     }
-    Ok(())
+    loop {
+        let step = tx.readable_by(&DELIVERIES, &BY_OUTPUT, output, None, after.as_deref(), ROWS_PER_STEP)?;
+        let is_meant = |row: &DeliveryV1| row.state == DeliveryState::Failed && row.event_at >= since;
+        failed.extend(step.rows.iter().filter(|(_, row)| is_meant(row)).map(|(id, _)| *id));
+        after = step.more();
+        if after.is_none() {
+            return Ok(failed);
+        }
+    }
 }
 
 /// How an output is tried.
@@ -260,21 +274,28 @@ pub(super) async fn test(
 }
 
 async fn dry_run(org: &OrgContext, mut row: OutputV2, condition: Option<String>) -> Result<DryRunView> {
-    let store = org.store().clone();
+    let (store, permissions) = (org.store().clone(), org.principal().permissions());
     let looked = apart_if(true, move || {
         if let Some(condition) = condition {
             row.condition = Some(wire::condition(condition)?);
         }
-        store.read(|tx| said_of_last(tx, &Selector::of(&row)))
+        store.read(|tx| said_of_last(tx, &Selector::of(&row), permissions))
     });
     let events = looked.await??;
     let delivered = events.iter().filter(|event| event.verdict == DryVerdict::Delivered).count();
     Ok(DryRunView { delivered, events })
 }
 
-fn said_of_last(tx: &OrgRead<'_>, selector: &Selector) -> Result<Vec<DryEventView>> {
+/// Of the last events, those that who asks may be told of.
+fn said_of_last(
+    tx: &OrgRead<'_>,
+    selector: &Selector,
+    permissions: Permissions,
+) -> Result<Vec<DryEventView>> {
     let last = log_ends(tx)?.last;
     let (events, _) = events_behind(tx, last.saturating_sub(DRY_EVENTS), DRY_EVENTS as usize)?;
+    let is_theirs =
+        |event: &EventV1| kinds_named("events", std::slice::from_ref(&event.kind), permissions).is_ok();
     let mut results = Results::default();
     let view = |event: EventV1| {
         let said = selector.ask(tx, &mut results, &event)?;
@@ -294,5 +315,5 @@ fn said_of_last(tx: &OrgRead<'_>, selector: &Selector) -> Result<Vec<DryEventVie
             kind: event.kind,
         })
     };
-    events.into_iter().rev().map(view).collect()
+    events.into_iter().rev().filter(is_theirs).map(view).collect()
 }

@@ -12,6 +12,11 @@ use uuid::Uuid;
 pub(super) struct Unnumbered(String);
 
 impl Unnumbered {
+    /// How many it has, but for those of its number.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
     /// The message as it is sent, the same at every try.
     pub fn numbered(&self, sequence: u64) -> String {
         message::numbered(&self.0, sequence)

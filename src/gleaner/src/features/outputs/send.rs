@@ -9,7 +9,7 @@ use super::kinds::{self, Outgoing};
 use super::letters::{self, Sent};
 use super::rows::{
     AttemptV1, DELIVERIES, DeliveryState, DeliveryV1, DisabledReason, OUTPUTS, OutputKind, OutputStateV1,
-    OutputV2, STATES, TO_SEND,
+    OutputV2, STATES, TO_SEND, TargetV1,
 };
 use super::service::Deliverer;
 use super::turns::{Lane, Turn};
@@ -142,10 +142,10 @@ async fn send_some(
         false => Lane::Slow,
     };
     let dice = dice()?;
-    let written = Arc::clone(deliverer);
+    let (written, target) = (Arc::clone(deliverer), output.target.clone());
     let ended = system.write(move |tx| {
         let of_org = tx.org(turn.org);
-        let reason = note(&of_org, turn, tried, dice)?;
+        let reason = note(&of_org, turn, (&target, tried), dice)?;
         if let Some(reason) = reason {
             disable(tx, turn, reason, &written.url)?;
         }
@@ -196,20 +196,25 @@ fn dice() -> Result<f64> {
     Ok(f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
 }
 
-/// Writes down what came of some tries; why the output is to be disabled, if it is.
+/// Writes down what came of some tries at `target`; why the output is to be disabled, if it is.
 fn note(
     tx: &OrgWrite<'_>,
     turn: Turn,
-    tried: Vec<(DeliveryId, Tried)>,
+    (target, tried): (&TargetV1, Vec<(DeliveryId, Tried)>),
     dice: f64,
 ) -> Result<Option<DisabledReason>> {
     let Some(output) = tx.get(&OUTPUTS, &turn.output)? else { return Ok(None) };
     let is_email = output.target.kind() == OutputKind::Email;
+    let is_elsewhere = output.target.is_elsewhere(target);
     let mut state = tx.get(&STATES, &turn.output)?.unwrap_or_default();
     let mut is_gone = false;
     for (id, tried) in tried {
         // One that was removed meanwhile, with its output.
         let Some(row) = tx.get(&DELIVERIES, &id)? else { continue };
+        if is_elsewhere && tried.verdict != Verdict::Delivered {
+            // What the place said that the output had before says nothing of the new one, which is tried at once.
+            continue;
+        }
         is_gone |= tried.verdict == Verdict::Gone;
         if is_email && tried.verdict == Verdict::Delivered {
             // Who redelivers it wants it sent to all of them.

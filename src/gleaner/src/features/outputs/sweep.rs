@@ -4,11 +4,11 @@ use super::batches;
 use super::letters;
 use super::rows::{BY_OUTPUT, DELIVERIES, DeliveryState, ENDED, GONE, OUTPUTS};
 use super::service::Deliverer;
-use base::Result;
 use base::clock::Moment;
-use base::ids::OutputId;
+use base::ids::{DeliveryId, OutputId};
+use base::{Code, Error, Result};
 use server::task::TaskContext;
-use store::{Key, OrgWrite, Seek, SysWrite, readable};
+use store::{Key, OrgRead, OrgStore, OrgWrite, Seek, SysWrite, readable};
 
 /// Rows that one operation removes.
 const REMOVED_PER_STEP: usize = 256;
@@ -24,27 +24,58 @@ pub(super) async fn sweep(context: TaskContext) -> Result<()> {
             break;
         }
     }
-    let mut last = None;
-    while let Some(org) = context.system().read(|tx| tx.next_org(GONE.name(), last))? {
-        last = Some(org);
-        let own = context.system().org(org);
-        let keys = own.read(|tx| tx.keys(GONE.name(), None, REMOVED_PER_STEP))?;
-        for id in keys.iter().filter_map(|key| OutputId::decode(key)) {
-            while !context.stopping() && !own.write_freeing(move |tx| remove_of(tx, id)).await? {}
+    for table in [GONE.name(), OUTPUTS.name()] {
+        let mut last = None;
+        while let Some(org) = context.system().read(|tx| tx.next_org(table, last))? {
+            last = Some(org);
+            let own = context.system().org(org);
+            let swept = match table == GONE.name() {
+                true => remove_gone(&context, &own).await,
+                false => keep_within(&context, &own, deliverer.rows_max).await,
+            };
+            // What fails of one organization keeps no other's.
+            if let Some(error) = swept.err().filter(|error| error.code() != Code::OrgNotFound) {
+                tracing::warn!(%org, %error, "deliveries of an organization could not be swept");
+            }
         }
     }
-    let (rows_max, mut last) = (deliverer.rows_max, None);
-    while let Some(org) = context.system().read(|tx| tx.next_org(OUTPUTS.name(), last))? {
-        last = Some(org);
-        let own = context.system().org(org);
-        for _ in 0..STEPS_PER_ORG {
-            let used = own.read(|tx| tx.used(DELIVERIES.name()))?.rows;
-            if used <= rows_max || context.stopping() {
-                break;
-            }
-            let beyond = usize::try_from(used - rows_max).unwrap_or(usize::MAX).min(REMOVED_PER_STEP);
-            if own.write_freeing(move |tx| remove_oldest(tx, beyond)).await? == 0 {
-                break;
+    Ok(())
+}
+
+/// Removes what removed outputs have left.
+async fn remove_gone(context: &TaskContext, own: &OrgStore) -> Result<()> {
+    let keys = own.read(|tx| tx.keys(GONE.name(), None, REMOVED_PER_STEP))?;
+    for id in keys.iter().filter_map(|key| OutputId::decode(key)) {
+        while !context.stopping() && !own.write_freeing(move |tx| remove_of(tx, id)).await? {}
+    }
+    Ok(())
+}
+
+/// Removes the oldest deliveries that have ended, of an organization that has more than it may.
+async fn keep_within(context: &TaskContext, own: &OrgStore, rows_max: u64) -> Result<()> {
+    let (mut after, mut steps) = (None::<Vec<u8>>, 0);
+    while steps < STEPS_PER_ORG && !context.stopping() {
+        let used = own.read(|tx| tx.used(DELIVERIES.name()))?.rows;
+        if used <= rows_max {
+            break;
+        }
+        let beyond = usize::try_from(used - rows_max).unwrap_or(usize::MAX).min(REMOVED_PER_STEP);
+        let (store, place) = (own.clone(), after.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            store.read(|tx| oldest_ended(tx, place.as_deref(), beyond))
+        });
+        let looked = looked.await.map_err(|e| Error::internal("look at deliveries that have ended", e))?;
+        let (ended, next) = looked?;
+        let is_enough = ended.len() >= beyond;
+        if !ended.is_empty() {
+            own.write_freeing(move |tx| ended.into_iter().try_for_each(|id| remove_ended(tx, id))).await?;
+            steps += 1;
+        }
+        if !is_enough {
+            // The others of this step wait for a try, as those of outputs that are off do: they are passed by.
+            match next {
+                Some(place) => after = Some(place),
+                None => break,
             }
         }
     }
@@ -81,16 +112,23 @@ fn remove_of(tx: &OrgWrite<'_>, id: OutputId) -> Result<bool> {
     Ok(is_over)
 }
 
-/// Removes some of the oldest that have ended; how many. What waits for a try stays.
-fn remove_oldest(tx: &OrgWrite<'_>, most: usize) -> Result<usize> {
-    let rows = tx.readable(&DELIVERIES, None, REMOVED_PER_STEP * 4)?.rows;
-    let ended = rows.iter().filter(|(_, row)| row.state != DeliveryState::Pending).take(most);
-    let mut removed = 0;
-    for (key, row) in ended {
-        batches::forget(tx, row)?;
-        letters::forget(tx, row)?;
-        tx.delete(&DELIVERIES, key)?;
-        removed += 1;
-    }
-    Ok(removed)
+/// Some of the oldest that have ended, of those behind a place; and where to go on.
+fn oldest_ended(
+    tx: &OrgRead<'_>,
+    after: Option<&[u8]>,
+    most: usize,
+) -> Result<(Vec<DeliveryId>, Option<Vec<u8>>)> {
+    let step = tx.readable(&DELIVERIES, after, REMOVED_PER_STEP * 4)?;
+    let ended = step.rows.iter().filter(|(_, row)| row.state != DeliveryState::Pending);
+    Ok((ended.map(|(id, _)| *id).take(most).collect(), step.more()))
+}
+
+/// Removes one, unless it is tried anew meanwhile. What waits for a try stays.
+fn remove_ended(tx: &OrgWrite<'_>, id: DeliveryId) -> Result<()> {
+    let Some(row) = tx.get(&DELIVERIES, &id)?.filter(|row| row.state != DeliveryState::Pending) else {
+        return Ok(());
+    };
+    batches::forget(tx, &row)?;
+    letters::forget(tx, &row)?;
+    tx.delete(&DELIVERIES, &id).map(drop)
 }

@@ -141,15 +141,17 @@ impl Turns {
         inner.running[turn.lane as usize] -= 1;
         let Some(of_org) = inner.orgs.get_mut(&turn.org) else { return };
         of_org.running[turn.lane as usize] -= 1;
-        let Some(slot) = of_org.slots.get_mut(&turn.output) else { return };
-        let again = slot.due.take();
-        (slot.is_running, slot.lane) = (false, lane);
-        match due.into_iter().chain(again).min() {
-            Some(due) => of_org.set(turn.output, due),
-            None if lane == Lane::Slow => drop(of_org.slots.remove(&turn.output)),
-            None => {}
+        // There is none where the organization was forgotten meanwhile.
+        if let Some(slot) = of_org.slots.get_mut(&turn.output) {
+            let again = slot.due.take();
+            (slot.is_running, slot.lane) = (false, lane);
+            match due.into_iter().chain(again).min() {
+                Some(due) => of_org.set(turn.output, due),
+                None if lane == Lane::Slow => drop(of_org.slots.remove(&turn.output)),
+                None => {}
+            }
         }
-        if of_org.slots.is_empty() {
+        if of_org.slots.is_empty() && of_org.running == [0, 0] {
             inner.orgs.remove(&turn.org);
         }
     }

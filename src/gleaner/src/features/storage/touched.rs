@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const REMEMBERED_MAX: usize = 500_000;
 /// How long.
 const REMEMBERED_FOR: Duration = Duration::from_secs(2 * 3_600);
+/// How often all of them are looked through for older ones, where there are too many: everybody's pages wait meanwhile.
+const LOOKED_THROUGH_EVERY: Duration = Duration::from_secs(30);
 
 /// The memory.
 #[derive(Default)]
@@ -29,12 +31,16 @@ struct Inner {
     removed: u64,
     /// When something could not be remembered.
     overflowed: Option<Instant>,
+    looked_through: Option<Instant>,
 }
 
 impl Inner {
     fn note(&mut self, page: (OrgId, BlobHash)) {
         if self.at.len() >= REMEMBERED_MAX && !self.at.contains_key(&page) {
-            self.at.retain(|_, at| at.elapsed() < REMEMBERED_FOR);
+            if self.looked_through.is_none_or(|at| at.elapsed() >= LOOKED_THROUGH_EVERY) {
+                self.at.retain(|_, at| at.elapsed() < REMEMBERED_FOR);
+                self.looked_through = Some(Instant::now());
+            }
             if self.at.len() >= REMEMBERED_MAX {
                 self.overflowed = Some(Instant::now());
                 return;

@@ -76,17 +76,19 @@ impl Checkpoint {
     /// The table's terms, its protocol, and what is said of some files. Blocking.
     pub fn what_matters(&self, paths: &HashSet<String>) -> Result<Vec<Value>, String> {
         let columns = ["add.path", "add.size", "remove.path", "metaData", "protocol"];
-        let mut found = Vec::new();
+        // A row each, the last one of a kind or of a file: what somebody else wrote may say the same a million times.
+        let (mut metadata, mut protocol, mut files) = (None, None, BTreeMap::new());
         self.each(&columns, &mut |action| {
-            let is_asked =
-                |kind: &str| action[kind]["path"].as_str().is_some_and(|path| paths.contains(path));
-            let is_terms = action["metaData"].is_object() || action["protocol"].is_object();
-            if is_terms || is_asked("add") || is_asked("remove") {
-                found.push(action);
+            if action["metaData"].is_object() {
+                metadata = Some(action);
+            } else if action["protocol"].is_object() {
+                protocol = Some(action);
+            } else if let Some(path) = path_of(&action).filter(|path| paths.contains(path)) {
+                files.insert(path, action);
             }
             Ok(())
         })?;
-        Ok(found)
+        Ok(metadata.into_iter().chain(protocol).chain(files.into_values()).collect())
     }
 
     /// Hands out every action, with what these columns have of it.

@@ -6,8 +6,9 @@ use super::checkpoint::{self, Checkpoint};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 
-/// Commits that are read behind a checkpoint.
+/// Commits that are read behind a checkpoint, and their bytes: somebody else's storage may say anything.
 const TAIL_MAX: usize = 20_000;
+const TAIL_BYTES_MAX: usize = 64 << 20;
 /// What this box reads and writes of the protocol.
 const READER_VERSION: u64 = 1;
 const WRITER_VERSION: u64 = 2;
@@ -88,10 +89,17 @@ impl Log {
             }
             log.checkpoint = Some(checkpoint);
         }
+        let mut read = 0;
         for number in versions {
             let key = format!("{folder}/{}", version(number));
             let bytes = shelf.get(&key).await?;
             let bytes = bytes.ok_or_else(|| FileFault(format!("{key} is gone")))?;
+            read += bytes.len();
+            if read > TAIL_BYTES_MAX {
+                let most = TAIL_BYTES_MAX >> 20;
+                let told = format!("{folder} has more than {most} MB of commits and no checkpoint");
+                return Err(FileFault(told));
+            }
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 let action: Value =
                     serde_json::from_slice(line).map_err(|_| FileFault(format!("{key} is not JSON")))?;

@@ -175,7 +175,8 @@ fn table_of(target: &FilesAwayV1) -> String {
     match &target.place {
         PlaceV1::S3(place) => {
             let endpoint = place.endpoint.as_deref().unwrap_or(&place.region);
-            format!("{endpoint} {} {} {}", place.bucket, place.prefix, target.files.path)
+            // A folder has one name, however much of it is the prefix.
+            format!("{endpoint} {} {}/{}", place.bucket, place.prefix, target.files.path)
         }
         PlaceV1::Sftp(place) => {
             format!("{}:{} {} {}", place.host, place.port, place.folder, target.files.path)

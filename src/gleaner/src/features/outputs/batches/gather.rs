@@ -77,8 +77,20 @@ pub fn gather(
     }
     let (mut first, mut last, mut jobs) = (0, 0, Vec::new());
     for row in rows {
-        if row.seq <= state.recover_until && is_covered(tx, output, row.seq)? {
-            continue;
+        // Only of what is gone through anew may there be batches between its rows.
+        if open.as_ref().map_or(row.seq, |open| open.first) <= state.recover_until {
+            let before = chunk_before(tx, output, row.seq)?;
+            // A batch is all that lies between its ends: with one of others in between it would have their rows, too.
+            if before.is_some_and(|(of, _)| open.as_ref().is_some_and(|open| of > open.last)) {
+                if !jobs.is_empty() {
+                    tx.put(&CHUNKS, &(output, first), &ChunkV1 { last, jobs: std::mem::take(&mut jobs) })?;
+                }
+                seal(tx, output, state, open.take())?;
+            }
+            let is_there = before.is_some_and(|(of, until)| (of..=until).contains(&row.seq));
+            if is_there && row.seq <= state.recover_until {
+                continue;
+            }
         }
         first = if jobs.is_empty() { row.seq } else { first };
         last = row.seq;
@@ -113,10 +125,10 @@ pub fn gather(
     }
 }
 
-/// Whether an event is in a batch already.
-fn is_covered(tx: &OrgWrite<'_>, output: OutputId, seq: u64) -> Result<bool> {
+/// The newest chunk that begins no later than a place: its first and its last place. An event between them is in a batch.
+fn chunk_before(tx: &OrgWrite<'_>, output: OutputId, seq: u64) -> Result<Option<(u64, u64)>> {
     let before = tx.scan(&CHUNKS, Some(&(output, seq.saturating_add(1))), Order::Descending, 1)?.pop();
-    Ok(before.is_some_and(|((of, first), chunk)| of == output && (first..=chunk.last).contains(&seq)))
+    Ok(before.filter(|((of, _), _)| *of == output).map(|((_, first), chunk)| (first, chunk.last)))
 }
 
 /// Ends an output's batch, though it could take more.

@@ -91,8 +91,11 @@ pub async fn send(
     let Some(_place) = deliverer.letters.take(org) else {
         return Ok(Sent::Rest(system.clock().moment().after(PLACE_PAUSE)));
     };
-    let (plan, (events, count)) =
-        system.read(|tx| Ok((plan(tx, org, output, Some(row))?, content(&tx.org(org), row)?)))?;
+    let (plan, (events, count), full_until) = system.read(|tx| {
+        let own = tx.org(org);
+        let full_until = limit::full_until(&own, deliverer.letters_per_hour)?;
+        Ok((plan(tx, org, output, Some(row))?, content(&own, row)?, full_until))
+    })?;
     let earlier = plan.had.values().filter(|is_taken| **is_taken).count();
     if plan.to.is_empty() && plan.had.is_empty() {
         let (verdict, told) = match plan.waiting {
@@ -103,6 +106,10 @@ pub async fn send(
             ),
         };
         return Ok(Sent::Tried(tried(verdict, &told, begun)));
+    }
+    // The mail server is not asked in vain.
+    if let Some(end) = full_until.filter(|_| !plan.to.is_empty()) {
+        return Ok(Sent::Rest(end));
     }
     let around = (plan.org.as_str(), events.as_slice(), count);
     let post = Post { deliverer, system, smtp, org, output };
@@ -222,6 +229,11 @@ impl Post<'_> {
                 handed.stop = Some(Stop::Time);
                 break;
             }
+            // The last ones come minutes behind the first: who has unsubscribed meanwhile, or is named no more, gets nothing.
+            let now = self.system.read(|tx| tx.org(self.org).get(&RECIPIENTS, &recipient.id))?;
+            if now.is_none_or(|row| !row.is_listed || row.state != RecipientState::Active) {
+                continue;
+            }
             let unsubscribe = unsubscribe_at(&self.deliverer.links, &self.deliverer.url, recipient.id);
             let link = format!("{}/console#/outputs", self.deliverer.url);
             let around =
@@ -283,7 +295,7 @@ impl Post<'_> {
             return Ok(Err(Stopped::By(Stop::Full(end))));
         }
         let sent = open.send(outgoing).await;
-        if !matches!(sent, Err(Fault::Server(_))) {
+        if !matches!(sent, Err(Fault::Server(_))) && !open.is_over() {
             *session = Some(open);
         }
         Ok(sent.map_err(|fault| match fault {
