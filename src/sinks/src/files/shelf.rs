@@ -7,7 +7,7 @@ use super::FileFault;
 use crate::draft_name;
 use crate::sftp::Sftp;
 use bytes::Bytes;
-use s3::{Bucket, S3Fault};
+use s3::Bucket;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,11 +62,7 @@ impl Shelf {
                 let path = root.join(key);
                 apart(move || Ok(path.exists())).await
             }
-            Shelf::Bucket { bucket, .. } => match bucket.size(key).await {
-                // An answer to HEAD has no body, which would say what is wrong: a wrong secret, say. One to GET has.
-                Err(error) if has_answered(error.fault) => Ok(bucket.get(key).await?.is_some()),
-                size => Ok(size?.is_some()),
-            },
+            Shelf::Bucket { bucket, .. } => Ok(bucket.size(key).await?.is_some()),
             Shelf::Server(sftp) => Ok(sftp.has(key).await?),
         }
     }
@@ -223,11 +219,6 @@ impl Shelf {
             Shelf::Server(sftp) => Ok(sftp.remove(key).await?),
         }
     }
-}
-
-/// Whether a storage that failed so has said something.
-fn has_answered(fault: S3Fault) -> bool {
-    !matches!(fault, S3Fault::Unreachable | S3Fault::TimedOut | S3Fault::Closed)
 }
 
 fn too_large(name: &str) -> FileFault {
