@@ -85,6 +85,10 @@ fn the_table_of_limits_is_that_of_the_program() {
             number(outputs::condition::TEXT_CHARS_MAX)
         ),
         format!(
+            "| recipients of an output's letters; events that a letter shows; people asked in a day | {RECIPIENTS_PER_OUTPUT_MAX}; {}; {RECIPIENTS_ASKED_PER_DAY_MAX} |",
+            outputs::letter::EVENTS_MAX
+        ),
+        format!(
             "| dashboards; tiles of one; rows and bytes that a tile keeps | {DASHBOARDS_PER_ORG_MAX}; {DASHBOARD_TILES_MAX}; {} and 128 KiB |",
             number(TILE_ROWS_MAX)
         ),

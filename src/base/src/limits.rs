@@ -76,6 +76,10 @@ pub const PAGE_STORAGES_MAX: usize = 4;
 pub const OUTPUTS_PER_ORG_MAX: usize = 100;
 /// Deliveries of an output that wait for a try; with so many it looks no further (data/docs/api.md, "Limits").
 pub const DELIVERIES_PENDING_MAX: usize = 1_000;
+/// Recipients of one output's letters (data/docs/api.md, "Limits").
+pub const RECIPIENTS_PER_OUTPUT_MAX: usize = 50;
+/// People whom an organization asks in a day whether they want letters (data/docs/api.md, "Limits").
+pub const RECIPIENTS_ASKED_PER_DAY_MAX: u32 = 100;
 /// Monitors of an organization (data/docs/api.md, "Limits").
 pub const MONITORS_PER_ORG_MAX: usize = 200;
 /// Dashboards of an organization, tiles of one, and rows that a tile keeps (data/docs/api.md, "Limits").

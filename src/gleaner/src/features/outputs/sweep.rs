@@ -61,9 +61,8 @@ async fn keep_within(context: &TaskContext, own: &OrgStore, rows_max: u64) -> Re
         }
         let beyond = usize::try_from(used - rows_max).unwrap_or(usize::MAX).min(REMOVED_PER_STEP);
         let (store, place) = (own.clone(), after.clone());
-        let looked = tokio::task::spawn_blocking(move || {
-            store.read(|tx| oldest_ended(tx, place.as_deref(), beyond))
-        });
+        let looked =
+            tokio::task::spawn_blocking(move || store.read(|tx| oldest_ended(tx, place.as_deref(), beyond)));
         let looked = looked.await.map_err(|e| Error::internal("look at deliveries that have ended", e))?;
         let (ended, next) = looked?;
         let is_enough = ended.len() >= beyond;

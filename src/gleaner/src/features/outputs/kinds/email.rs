@@ -4,12 +4,11 @@ use super::super::rows::{EmailV1, EmailWhen, TargetV1};
 use super::{Made, Within};
 use crate::features::schedules::{Times, zone_name};
 use base::clock::Timestamp;
+use base::limits::RECIPIENTS_PER_OUTPUT_MAX;
 use base::{Error, Result};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Recipients that an output names.
-const NAMED_MAX: usize = 50;
 /// Bytes of an address (RFC 5321, section 4.5.3.1).
 const ADDRESS_BYTES_MAX: usize = 254;
 
@@ -19,7 +18,7 @@ const ADDRESS_BYTES_MAX: usize = 254;
 #[schemars(rename = "EmailTerms")]
 pub(in super::super) struct EmailTerms {
     /// Addresses. Members of the organization with a verified address get letters at once; anybody else is asked first.
-    #[schemars(length(min = 1, max = NAMED_MAX), inner(length(min = 1, max = ADDRESS_BYTES_MAX)))]
+    #[schemars(length(min = 1, max = RECIPIENTS_PER_OUTPUT_MAX), inner(length(min = 1, max = ADDRESS_BYTES_MAX)))]
     #[serde(default)]
     pub recipients: Option<Vec<String>>,
     /// `immediately` unless said otherwise.

@@ -3,13 +3,12 @@
 use super::rows::{HOURS, HourV1};
 use base::Result;
 use base::clock::Moment;
+use base::limits::RECIPIENTS_ASKED_PER_DAY_MAX;
 use std::time::Duration;
 use store::{OrgRead, OrgWrite, readable};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-/// People that an organization asks in a day.
-pub const ASKED_PER_DAY: u32 = 100;
 
 fn counted(tx: &OrgRead<'_>) -> Result<HourV1> {
     let row = readable("how many letters were sent", tx.org_id(), tx.get(&HOURS, &()))?;
@@ -40,7 +39,7 @@ pub fn count_asked(tx: &OrgWrite<'_>) -> Result<bool> {
     let hour = counted(tx)?;
     let is_over = hour.day_begun.after(DAY) <= tx.moment();
     let (day_begun, asked) = if is_over { (tx.moment(), 0) } else { (hour.day_begun, hour.asked) };
-    if asked >= ASKED_PER_DAY {
+    if asked >= RECIPIENTS_ASKED_PER_DAY_MAX {
         return Ok(false);
     }
     tx.put_over(&HOURS, &(), &HourV1 { day_begun, asked: asked + 1, ..hour })?;

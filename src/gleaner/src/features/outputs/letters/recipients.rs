@@ -11,6 +11,7 @@ use crate::features::auth::{Email, ORGS, USERS, USERS_BY_EMAIL};
 use crate::features::mail::{self, Letter, MailKind, NewMail, SealedTokenV1};
 use base::clock::{Moment, Timestamp};
 use base::ids::{OrgId, OutputId};
+use base::limits::{RECIPIENTS_ASKED_PER_DAY_MAX, RECIPIENTS_PER_OUTPUT_MAX};
 use base::{Code, Error, Result};
 use schemars::JsonSchema;
 use secrets::keyring::Keyring;
@@ -20,8 +21,6 @@ use std::time::Duration;
 use store::{Order, OrgRead, OrgWrite, SysRead, SysWrite};
 use uuid::Uuid;
 
-/// Recipients that an output names.
-pub const NAMED_MAX: usize = 50;
 /// With those that it names no more, and which are remembered.
 pub const PER_OUTPUT_MAX: usize = 500;
 /// Letters in a row that are refused before an address counts as one that bounces.
@@ -73,8 +72,8 @@ pub fn known(tx: &OrgRead<'_>, output: OutputId) -> Result<Vec<RecipientV1>> {
 
 /// The addresses of a request, each once and in its one spelling.
 pub fn addresses(field: &str, given: &[String]) -> Result<Vec<String>> {
-    if given.is_empty() || given.len() > NAMED_MAX {
-        return Err(Error::invalid(field, format!("has 1 to {NAMED_MAX} addresses")));
+    if given.is_empty() || given.len() > RECIPIENTS_PER_OUTPUT_MAX {
+        return Err(Error::invalid(field, format!("has 1 to {RECIPIENTS_PER_OUTPUT_MAX} addresses")));
     }
     let mut all = Vec::new();
     for (at, text) in given.iter().enumerate() {
@@ -204,8 +203,9 @@ fn ask(
         return Ok(row);
     }
     if !limit::count_asked(&tx.org(org))? {
-        let message =
-            format!("Your organization has asked {} people today, as many as it may.", limit::ASKED_PER_DAY);
+        let message = format!(
+            "Your organization has asked {RECIPIENTS_ASKED_PER_DAY_MAX} people today, as many as it may."
+        );
         return Err(Error::new(Code::RateLimited).message(message).header("retry-after", "3600"));
     }
     let (nonce, ends_at) = (base::ids::next(), tx.moment().after(CONFIRM_TIME));
