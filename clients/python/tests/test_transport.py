@@ -56,7 +56,9 @@ def send(text: bytes) -> Answer:
 
     def answer(_: Asked, connection: socket.socket) -> None:
         connection.sendall(text)
-        connection.shutdown(socket.SHUT_RDWR)
+        # The end comes after the bytes; what is shut down for reading as well may be reset, and the bytes lost.
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1)
 
     return answer
 

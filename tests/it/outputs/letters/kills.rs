@@ -18,7 +18,9 @@ async fn a_killed_box_loses_no_letter_and_sends_the_same_one_again_at_most() {
     let dir = TempDir::new().unwrap();
     let data = dir.path().join("data");
     let settings = server.settings(dir.path());
-    let settings: Vec<_> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let mut settings: Vec<_> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    // Links in letters lead there, and each start of the test's box is at another port.
+    settings.push(("SERVER__PUBLIC_URL", "https://box.example"));
     let mut process = Process::start(&data, &settings);
     let owner = member(&process.client(), &process.socket(), "kills").await;
     let mut made = Vec::new();

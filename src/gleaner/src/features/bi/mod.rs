@@ -3,6 +3,7 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (crate `sql`).
 
+mod agent_samples;
 mod asked;
 mod commands;
 mod compile;

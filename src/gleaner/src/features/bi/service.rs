@@ -4,6 +4,7 @@
 //! or not the caller waits. A statement that cannot be planned was never submitted: its row goes and the caller gets
 //! an error.
 
+use super::agent_samples::SamplesOfAgents;
 use super::computation_line::ComputationLine;
 use super::content::Runnable;
 use super::feed::SnapshotFeed;
@@ -12,7 +13,6 @@ use super::refusals::refusal;
 use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, SubmissionV1};
 use super::run::{Driver, StatementExtras};
-use super::samples::SamplesOfAgents;
 use super::state::{LiveStatement, Progress, StatementState, StatementWatch, Withdrawal};
 use super::submissions::{self, SubmissionKey};
 use crate::features::{AgentKnown, HorizonsOf};
