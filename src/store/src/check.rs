@@ -1,23 +1,62 @@
 //! Comparing the rows of any table with its indexes, without knowing the slice: for `gleaner doctor`.
+//!
+//! Rows are what there is, and everything else here is made of them: entries of indexes, counts, the register of indexes that
+//! reach across organizations. So a walk can say of each difference what puts it right ([`Fix`]).
 
-use super::counts::Used;
+use super::counts::{Fix, Used};
+use super::engine::DatabaseHandle;
 use super::key::Key;
+use super::known::GLOBALS;
 use super::migrate;
 use super::raw::{RawRow, View};
 use super::scope::Scope;
-use super::table::{Reach, Table};
+use super::table::{AnyIndex, IndexForm, Reach, Table};
 use super::tx::index_entry;
 use super::usage;
 use base::Result;
 use base::codec::{self, Record};
 use base::ids::OrgId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::Deref;
 
 /// Rows of one look into the store.
 const CHUNK_ROWS: usize = 1_000;
+/// Rows of one look into a store that is served: nobody may hold a moment for long.
+const LIVE_CHUNK_ROWS: usize = 250;
 /// Findings of one table that are reported; the rest is a number.
 const FINDINGS_MAX: usize = 20;
+/// Fixes of one table that one walk gathers; another walk finds the next ones.
+const FIXES_MAX: usize = 100_000;
+
+/// Something wrong with a table, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableFinding {
+    pub text: String,
+    /// Whether it is about what is made of the rows, and can be made anew.
+    pub is_derived: bool,
+}
+
+impl Deref for TableFinding {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for TableFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<T: AsRef<str>> PartialEq<T> for TableFinding {
+    fn eq(&self, other: &T) -> bool {
+        self.text == other.as_ref()
+    }
+}
 
 /// What a walk over one table found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,58 +64,128 @@ pub struct TableReport {
     pub rows: u64,
     /// Entries of its indexes.
     pub entries: u64,
-    /// What is wrong, in words; empty when rows and indexes agree.
-    pub findings: Vec<String>,
+    /// What is wrong; empty when rows and indexes agree.
+    pub findings: Vec<TableFinding>,
     /// What is as an older release left it, and in order.
     pub older: Vec<String>,
-    hidden: u64,
+    /// What puts right what is derived, as far as one walk gathers it.
+    pub fixes: Vec<Fix>,
+    hidden: [u64; 2],
     /// What its rows come to, by organization; empty where that is not counted.
     pub(super) used: BTreeMap<OrgId, Used>,
+    /// Organizations with a row here of which nobody knows what it counts.
+    pub(super) uncertain: BTreeSet<OrgId>,
 }
 
 impl TableReport {
-    fn add(&mut self, finding: String) {
+    fn add(&mut self, finding: String, fix: Option<Fix>) {
+        let is_derived = fix.is_some();
+        if let Some(fix) = fix.filter(|_| self.fixes.len() < FIXES_MAX) {
+            self.fixes.push(fix);
+        }
+        self.say(finding, is_derived);
+    }
+
+    fn say(&mut self, text: String, is_derived: bool) {
         if self.findings.len() < FINDINGS_MAX {
-            self.findings.push(finding);
+            self.findings.push(TableFinding { text, is_derived });
         } else {
-            self.hidden += 1;
+            self.hidden[usize::from(is_derived)] += 1;
+        }
+    }
+
+    fn close(&mut self) {
+        for (hidden, is_derived) in self.hidden.into_iter().zip([false, true]) {
+            if hidden > 0 {
+                self.findings.push(TableFinding { text: format!("and {hidden} more findings"), is_derived });
+            }
         }
     }
 }
 
-/// The moment that is looked at.
-pub struct CheckSnapshot<'a>(&'a dyn View);
+/// The moment that is looked at; or, of a store that is served, the moments: each part of the walk has one of its own.
+pub enum CheckSnapshot<'a> {
+    #[doc(hidden)]
+    One(Moment<'a>),
+    #[doc(hidden)]
+    Each(Moments<'a>),
+}
+
+/// One moment.
+pub struct Moment<'a>(&'a dyn View);
+
+/// As many as there are parts.
+pub struct Moments<'a>(&'a DatabaseHandle);
 
 impl<'a> CheckSnapshot<'a> {
     pub(super) fn over(view: &'a dyn View) -> CheckSnapshot<'a> {
-        CheckSnapshot(view)
+        CheckSnapshot::One(Moment(view))
     }
 
-    /// Hands every row of a table to `look`, in key order.
-    fn rows(&self, table: &'static str, mut look: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn living(handle: &'a DatabaseHandle) -> CheckSnapshot<'a> {
+        CheckSnapshot::Each(Moments(handle))
+    }
+
+    fn look<T>(&self, run: impl FnOnce(&dyn View) -> Result<T>) -> Result<T> {
+        match self {
+            CheckSnapshot::One(Moment(view)) => run(*view),
+            CheckSnapshot::Each(Moments(handle)) => handle.read(|view| run(view)),
+        }
+    }
+
+    /// Whether everything is seen at one moment, so that two walks can be compared.
+    fn is_one(&self) -> bool {
+        matches!(self, CheckSnapshot::One(_))
+    }
+
+    /// Hands every row of a table to `look`, in key order, with the moment it is of.
+    fn rows(
+        &self,
+        table: &'static str,
+        mut look: impl FnMut(&dyn View, &[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let limit = if self.is_one() { CHUNK_ROWS } else { LIVE_CHUNK_ROWS };
         let mut after = None::<Vec<u8>>;
         loop {
-            let low = after.as_deref().map_or(Unbounded, Excluded);
-            let rows: Vec<RawRow> = self.0.scan(table, low, Unbounded, false, CHUNK_ROWS)?;
-            for (key, value) in &rows {
-                look(key, value)?;
-            }
-            match rows.into_iter().next_back() {
+            let last = self.look(|view| {
+                let low = after.as_deref().map_or(Unbounded, Excluded);
+                let rows: Vec<RawRow> = view.scan(table, low, Unbounded, false, limit)?;
+                for (key, value) in &rows {
+                    look(view, key, value)?;
+                }
+                Ok(rows.into_iter().next_back())
+            })?;
+            match last {
                 Some((last, _)) => after = Some(last),
                 None => return Ok(()),
             }
         }
     }
 
-    /// Whether the organization whose id these bytes begin with is being erased: nothing about it need agree any more.
-    fn is_fenced(&self, bytes: &[u8]) -> bool {
-        bytes.get(..16).and_then(OrgId::decode).is_some_and(|org| self.0.is_fenced(org))
+    fn entries(&self, table: &'static str) -> Result<u64> {
+        let mut entries = 0;
+        self.rows(table, |_, _, _| {
+            entries += 1;
+            Ok(())
+        })?;
+        Ok(entries)
     }
+}
+
+/// Whether the organization whose id these bytes begin with is being erased: nothing about it need agree any more.
+fn is_fenced(view: &dyn View, bytes: &[u8]) -> bool {
+    bytes.get(..16).and_then(OrgId::decode).is_some_and(|org| view.is_fenced(org))
 }
 
 /// A table without its types.
 pub trait AnyTable: Sync {
     fn name(&self) -> &'static str;
+
+    /// The names of its indexes.
+    fn index_names(&self) -> Vec<&'static str>;
+
+    /// The indexes that came in the place of older ones: the older one's name, and the new one's.
+    fn moved_indexes(&self) -> Vec<(&'static str, &'static str)>;
 
     /// Whether its rows belong to organizations.
     fn is_of_orgs(&self) -> bool;
@@ -90,6 +199,15 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
         self.name
     }
 
+    fn index_names(&self) -> Vec<&'static str> {
+        self.indexes.iter().map(|index| index.form().name).collect()
+    }
+
+    fn moved_indexes(&self) -> Vec<(&'static str, &'static str)> {
+        let forms = self.indexes.iter().map(|index| index.form());
+        forms.filter_map(|form| Some((form.before?, form.name))).collect()
+    }
+
     fn is_of_orgs(&self) -> bool {
         S::PREFIX_BYTES > 0
     }
@@ -98,56 +216,31 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
         let mut report = TableReport::default();
         let mut due = Vec::with_capacity(self.indexes.len());
         for index in self.indexes {
-            let mut before = 0;
-            if let Some(name) = index.form().before {
-                walk.rows(name, |_, _| {
-                    before += 1;
-                    Ok(())
-                })?;
-            }
+            let before = index.form().before.map_or(Ok(0), |name| walk.entries(name))?;
             due.push(ExpectedEntries { entries: 0, before, unmoved: 0 });
         }
-        walk.rows(self.name, |key, value| self.check_row(walk, key, value, &mut due, &mut report))?;
-        for (index, due) in self.indexes.iter().map(|index| index.form()).zip(due) {
-            if let Some(name) = index.before.filter(|_| due.before > 0) {
-                report.older.push(format!(
-                    "the folder is of an older release: {} entries of the index {name} move to {} at the first start",
-                    due.before, index.name
-                ));
-                if due.unmoved > due.before {
-                    let lost = due.unmoved - due.before;
-                    report.add(format!("{lost} rows are neither in the index {} nor in {name}", index.name));
+        walk.rows(self.name, |view, key, value| self.check_row(view, key, value, &mut due, &mut report))?;
+        for (index, due) in self.indexes.iter().zip(due) {
+            self.check_index(walk, *index, &due, &mut report)?;
+        }
+        if walk.is_one() && walk.look(|view| migrate::is_done(view, usage::FIRST_COUNT))? {
+            let differences = walk.look(|view| usage::differences(view, self.name, &report.used))?;
+            for (org, finding, fix) in differences {
+                if org.is_none_or(|org| !report.uncertain.contains(&org)) {
+                    report.add(finding, Some(fix));
                 }
             }
-            let due = due.entries;
-            let mut entries = 0u64;
-            walk.rows(index.name, |key, value| {
-                let named = if index.reach == Reach::Global { value } else { key };
-                entries += u64::from(S::PREFIX_BYTES == 0 || !walk.is_fenced(named));
-                Ok(())
-            })?;
-            report.entries += entries;
-            // Fewer than due were found missing one by one above.
-            if entries > due {
-                report.add(format!("the index {} has {} entries without a row", index.name, entries - due));
-            }
         }
-        if migrate::is_done(walk.0, usage::FIRST_COUNT)? {
-            for finding in usage::differences(walk.0, self.name, &report.used)? {
-                report.add(finding);
-            }
-        }
-        if report.hidden > 0 {
-            report.findings.push(format!("and {} more findings", report.hidden));
-        }
+        report.close();
         Ok(report)
     }
 }
 
 impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
+    /// A row against the indexes that should name it.
     fn check_row(
         &self,
-        walk: &CheckSnapshot<'_>,
+        view: &dyn View,
         key: &[u8],
         value: &[u8],
         due: &mut [ExpectedEntries],
@@ -156,17 +249,18 @@ impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
         let Some((scope, primary)) =
             key.split_at_checked(S::PREFIX_BYTES).filter(|(_, primary)| K::decode(primary).is_some())
         else {
-            report.add(format!("the key {} is damaged", hex(key)));
+            report.add(format!("the key {} is damaged", hex(key)), None);
             return Ok(());
         };
-        if S::PREFIX_BYTES > 0 && walk.is_fenced(scope) {
+        if S::PREFIX_BYTES > 0 && is_fenced(view, scope) {
             return Ok(());
         }
         report.rows += 1;
         let row: V = match codec::decode(value) {
             Ok(row) => row,
             Err(reason) => {
-                report.add(format!("the row {} cannot be read: {reason}", hex(key)));
+                report.add(format!("the row {} cannot be read: {reason}", hex(key)), None);
+                report.uncertain.extend(OrgId::decode(scope));
                 return Ok(());
             }
         };
@@ -176,26 +270,148 @@ impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
             report.used.entry(org).or_default().add(self.size(key, value, Some(&row)));
         }
         for (index, due) in self.indexes.iter().zip(due) {
-            let (mut keys, index) = (index.keys_of(&row), index.form());
-            keys.sort_unstable();
-            keys.dedup();
-            for index_key in keys {
+            let form = index.form();
+            for (entry, target) in entries_of(*index, scope, primary, &row) {
                 due.entries += 1;
-                let (entry, target) = index_entry(index, scope, &index_key, primary);
-                match walk.0.get(index.name, &entry)? {
+                let fix = || Fix { table: form.name, key: entry.clone(), value: Some(target.clone()) };
+                match view.get(form.name, &entry)? {
                     Some(held) if held == target => {}
-                    Some(_) => report.add(format!(
-                        "the row {} stands in the index {} under another's name",
-                        hex(key),
-                        index.name
-                    )),
+                    Some(held) => {
+                        // Two rows that both are right for one place: nobody knows which of them should go.
+                        let is_theirs = self.stands(view, *index, &entry, &held)? == Some(true);
+                        let whose =
+                            if is_theirs { "another's name, which has it too" } else { "another's name" };
+                        report.add(
+                            format!("the row {} stands in the index {} under {whose}", hex(key), form.name),
+                            (!is_theirs).then(fix),
+                        );
+                    }
                     None if due.before > 0 => due.unmoved += 1,
-                    None => report.add(format!("the row {} is not in the index {}", hex(key), index.name)),
+                    None => {
+                        let finding = format!("the row {} is not in the index {}", hex(key), form.name);
+                        report.add(finding, Some(fix()));
+                    }
                 }
             }
         }
         Ok(())
     }
+
+    /// An index against the rows that its entries name.
+    fn check_index(
+        &self,
+        walk: &CheckSnapshot<'_>,
+        index: &dyn AnyIndex<V>,
+        due: &ExpectedEntries,
+        report: &mut TableReport,
+    ) -> Result<()> {
+        let form = index.form();
+        if let Some(name) = form.before.filter(|_| due.before > 0) {
+            report.older.push(format!(
+                "the folder is of an older release: {} entries of the index {name} move to {} at the first start",
+                due.before, form.name
+            ));
+            if due.unmoved > due.before {
+                let lost = due.unmoved - due.before;
+                report
+                    .say(format!("{lost} rows are neither in the index {} nor in {name}", form.name), false);
+            }
+        }
+        let mut entries = 0u64;
+        walk.rows(form.name, |view, key, value| {
+            let named = if form.reach == Reach::Global { value } else { key };
+            entries += u64::from(S::PREFIX_BYTES == 0 || !is_fenced(view, named));
+            Ok(())
+        })?;
+        report.entries += entries;
+        // Fewer than due were found missing one by one. Of a store that is served the numbers are of two moments.
+        if entries > due.entries || !walk.is_one() {
+            self.strays(walk, index, report)?;
+        }
+        if form.reach == Reach::Global && entries > 0 {
+            let key = form.name.as_bytes().to_vec();
+            if walk.look(|view| view.get(GLOBALS, &key))?.is_none() && walk.is_one() {
+                let finding =
+                    format!("the index {} is not in the register of those that reach across", form.name);
+                report.add(finding, Some(Fix { table: GLOBALS, key, value: Some(Vec::new()) }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries that no row has.
+    fn strays(
+        &self,
+        walk: &CheckSnapshot<'_>,
+        index: &dyn AnyIndex<V>,
+        report: &mut TableReport,
+    ) -> Result<()> {
+        let (form, mut strays) = (index.form(), Vec::new());
+        walk.rows(form.name, |view, key, value| {
+            let named = if form.reach == Reach::Global { value } else { key };
+            if (S::PREFIX_BYTES == 0 || !is_fenced(view, named))
+                && self.stands(view, index, key, value)? == Some(false)
+            {
+                strays.push(key.to_vec());
+            }
+            Ok(())
+        })?;
+        let count = strays.len();
+        for key in strays {
+            if report.fixes.len() < FIXES_MAX {
+                report.fixes.push(Fix { table: form.name, key, value: None });
+            }
+        }
+        if count > 0 {
+            report.say(format!("the index {} has {count} entries without a row", form.name), true);
+        }
+        Ok(())
+    }
+
+    /// Whether an entry is of a row; none where that row cannot be read.
+    fn stands(
+        &self,
+        view: &dyn View,
+        index: &dyn AnyIndex<V>,
+        key: &[u8],
+        target: &[u8],
+    ) -> Result<Option<bool>> {
+        let form = index.form();
+        let at = match form.reach {
+            Reach::Global => Some(target.to_vec()),
+            Reach::Scope => key.get(..S::PREFIX_BYTES).map(|scope| [scope, target].concat()),
+        };
+        let Some(at) = at else { return Ok(Some(false)) };
+        let Some((scope, primary)) =
+            at.split_at_checked(S::PREFIX_BYTES).filter(|(_, primary)| K::decode(primary).is_some())
+        else {
+            return Ok(Some(false));
+        };
+        let Some(bytes) = view.get(self.name, &at)? else { return Ok(Some(false)) };
+        let Ok(row) = codec::decode::<V>(&bytes) else { return Ok(None) };
+        let stands =
+            entries_of(index, scope, primary, &row).any(|(entry, named)| entry == key && named == target);
+        Ok(Some(stands))
+    }
+}
+
+/// The entries of an index that a row should have.
+fn entries_of<V>(
+    index: &dyn AnyIndex<V>,
+    scope: &[u8],
+    primary: &[u8],
+    row: &V,
+) -> impl Iterator<Item = RawRow> {
+    let (mut keys, form): (_, IndexForm) = (index.keys_of(row), index.form());
+    keys.sort_unstable();
+    keys.dedup();
+    keys.into_iter().map(move |key| index_entry(form, scope, &key, primary))
+}
+
+/// What puts the counts of all tables right: each is the sum of an organization's tables.
+pub(super) fn sum_fixes(view: &dyn View) -> Result<Vec<(String, Fix)>> {
+    let differences = usage::sums(view)?;
+    Ok(differences.into_iter().map(|(_, finding, fix)| (finding, fix)).collect())
 }
 
 /// What an index should have.
@@ -262,7 +478,7 @@ mod tests {
             rows.write(move |tx| tx.put(&CARDS, &id, &CardV1 { words })).await.unwrap();
         }
         let sound = report(&store);
-        assert_eq!((sound.rows, sound.entries, sound.findings.as_slice()), (2, 6, [].as_slice()));
+        assert_eq!((sound.rows, sound.entries, sound.findings.len()), (2, 6, 0));
 
         let key = |parts: &[&[u8]]| [&[org.0.as_bytes().as_slice()], parts].concat().concat();
         let red = key(&[b"red\0\x01", id.0.as_bytes()]);

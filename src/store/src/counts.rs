@@ -63,6 +63,20 @@ pub(super) fn grow(all: &mut Growths, org: OrgId, table: &'static str, by: Growt
     }
 }
 
+/// What puts one difference right: an entry as it should be, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    pub(super) table: &'static str,
+    pub(super) key: Vec<u8>,
+    pub(super) value: Option<Vec<u8>>,
+}
+
+/// The fix of a count.
+pub(super) fn count_fix(org: OrgId, table: &str, used: Used) -> Fix {
+    let value = (used != Used::default()).then(|| used.encode());
+    Fix { table: TABLE, key: key(org, table), value }
+}
+
 pub(super) fn key(org: OrgId, table: &str) -> Vec<u8> {
     [org.0.as_bytes().as_slice(), table.as_bytes()].concat()
 }

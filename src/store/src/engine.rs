@@ -4,6 +4,7 @@ use super::health::{DAMAGED, ReadFailure, file_failed};
 use super::known::{Registry, interned};
 use super::raw::definition;
 use super::tracker::Tracker;
+use super::untouched::Untouched;
 use super::view::{Batch, ReadView};
 use super::wipe::{beside, discard_leftovers};
 use arc_swap::ArcSwap;
@@ -23,6 +24,8 @@ use std::time::{Duration, Instant};
 /// Where the bytes are.
 pub(super) enum Backing {
     File(PathBuf),
+    /// The same, read and never written.
+    Untouched(PathBuf),
     /// Makes a backend anew at each opening: how tests put faults under the store.
     Backend(Box<dyn Fn() -> Box<dyn StorageBackend> + Send + Sync>),
 }
@@ -69,7 +72,7 @@ impl DatabaseHandle {
     pub(super) fn open(source: Backing, cache_bytes: usize) -> Result<DatabaseHandle> {
         let database = open_when_free(&source, cache_bytes)?;
         let opened = match &source {
-            Backing::File(path) => Some(disk::Found::at(path).map_err(not_there)?),
+            Backing::File(path) | Backing::Untouched(path) => Some(disk::Found::at(path).map_err(not_there)?),
             Backing::Backend(_) => None,
         };
         let handle = DatabaseHandle {
@@ -100,7 +103,7 @@ impl DatabaseHandle {
     /// The file, for a store that has one.
     pub(super) fn path(&self) -> Option<&Path> {
         match &self.source {
-            Backing::File(path) => Some(path),
+            Backing::File(path) | Backing::Untouched(path) => Some(path),
             Backing::Backend(_) => None,
         }
     }
@@ -334,7 +337,7 @@ fn is_taken(error: &Error) -> bool {
 /// Why a file could not be opened, for whoever starts the box or looks at its data: what is wrong, where, and what to do.
 fn cannot_open(source: &Backing, error: redb::DatabaseError) -> Error {
     let file = match source {
-        Backing::File(path) => format!("the store {}", path.display()),
+        Backing::File(path) | Backing::Untouched(path) => format!("the store {}", path.display()),
         Backing::Backend(_) => "the store".to_owned(),
     };
     let error = match redb::Error::from(error) {
@@ -382,6 +385,10 @@ pub(super) fn open_database(source: &Backing, cache_bytes: usize, create: bool) 
                     disk::sync_name(path)?;
                 }
                 Ok(database)
+            }
+            Backing::Untouched(path) => {
+                let file = OpenOptions::new().read(true).write(true).open(path)?;
+                builder.create_with_backend(Untouched::over(file)?)
             }
             Backing::Backend(make) => builder.create_with_backend(BoxedBackend(make())),
         }

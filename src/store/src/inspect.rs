@@ -1,21 +1,25 @@
 //! Looking at a store that no process serves: what `gleaner doctor` reads.
 //!
-//! Nothing is migrated and no row is written. Opening a file that was not closed (a crash, a power cut) lets redb finish
-//! what it does at every such start, no more.
+//! Nothing is migrated, and no byte of the file is written: what redb would write where a file was not closed, or is damaged,
+//! stays in memory (`untouched.rs`).
 
 use super::audit::{ChainReport, CheckSeal, ORG_TABLES, check_chain};
-use super::check::{AnyTable, CheckSnapshot, TableReport};
+use super::changes;
+use super::check::{AnyTable, CheckSnapshot, TableReport, sum_fixes};
 use super::engine::{Backing, DatabaseHandle};
 use super::migrate;
+use super::raw::View;
 use super::scope::SystemScope;
 use super::tx::SysRead;
 use super::usage;
 use super::wipe;
+use super::{META, STORE_ID, System};
 use base::clock::Timestamp;
 use base::ids::OrgId;
 use base::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use uuid::Uuid;
 
 /// A store that is looked at and not served.
 pub struct Inspection {
@@ -40,7 +44,7 @@ impl Inspection {
             Ok(about) if about.is_file() => {}
             _ => return refused(format!("there is no store at {}", path.display())),
         }
-        Ok(Inspection { handle: DatabaseHandle::open(Backing::File(path.to_owned()), cache_bytes)? })
+        Ok(Inspection { handle: DatabaseHandle::open(Backing::Untouched(path.to_owned()), cache_bytes)? })
     }
 
     /// Files that a rewriting which was cut off has left beside the store: with rows, also erased ones. The next start
@@ -66,31 +70,7 @@ impl Inspection {
     /// Walks every audit chain, the box's own first. `must_have` is the table that every organization has a row in: one
     /// without a chain has lost it.
     pub fn audit(&self, must_have: &'static str, seal: Option<CheckSeal<'_>>) -> Result<Vec<ChainReport>> {
-        let (orgs, chained) = self.handle.read(|view| {
-            let tx = SysRead::new(view, SystemScope, Timestamp(0).into());
-            let (mut orgs, mut chained) = (orgs_of(&tx, &[must_have])?, orgs_of(&tx, ORG_TABLES)?);
-            // Of an organization that is being erased nothing need be whole.
-            orgs.retain(|org| !tx.is_fenced(*org));
-            chained.retain(|org| !tx.is_fenced(*org));
-            Ok((orgs, chained))
-        })?;
-        let mut reports = vec![self.chain(None, seal)?];
-        for org in orgs.union(&chained) {
-            let mut report = self.chain(Some(*org), seal)?;
-            if !chained.contains(org) {
-                report.findings.push("the whole chain is missing".to_owned());
-            }
-            reports.push(report);
-        }
-        Ok(reports)
-    }
-
-    fn chain(&self, org: Option<OrgId>, seal: Option<CheckSeal<'_>>) -> Result<ChainReport> {
-        self.handle.read(|view| {
-            let tx = SysRead::new(view, SystemScope, Timestamp(0).into());
-            let (view, chain) = tx.audit_chain(org);
-            check_chain(view, &chain, org, seal)
-        })
+        chains(&self.handle, must_have, seal)
     }
 
     /// Runs `run` on a snapshot.
@@ -101,15 +81,78 @@ impl Inspection {
     /// Compares what each organization is counted with in all tables with the sum of its tables.
     pub fn counts(&self) -> Result<Vec<String>> {
         self.handle.read(|view| match migrate::is_done(view, usage::FIRST_COUNT)? {
-            true => usage::sums(view),
+            true => Ok(sum_fixes(view)?.into_iter().map(|(finding, _)| finding).collect()),
             false => Ok(Vec::new()),
         })
+    }
+
+    /// The store's id, where it has one: what is made of it carries the same.
+    pub fn id(&self) -> Result<Option<Uuid>> {
+        let id = self.handle.read(|view| view.get(META, STORE_ID))?;
+        Ok(id.and_then(|bytes| Uuid::from_slice(&bytes).ok()))
+    }
+
+    /// The number of the newest change record.
+    pub fn newest_change(&self) -> Result<u64> {
+        self.handle.read(|view| changes::last(view))
+    }
+
+    /// The migrations that the first start of this release runs, by name, with the rows that each reads and their bytes.
+    pub fn migrations_due(&self) -> Result<Vec<(&'static str, u64, u64)>> {
+        self.handle.read(|view| migrate::due(view))
+    }
+
+    /// Rows of a table of this name, or entries of an index; zero of none.
+    pub fn entries(&self, table: &'static str) -> Result<u64> {
+        self.handle.entries(table)
     }
 
     /// Compares the rows of a table with its indexes, and with what organizations are counted with.
     pub fn table(&self, table: &dyn AnyTable) -> Result<TableReport> {
         self.handle.read(|view| table.check(&CheckSnapshot::over(view)))
     }
+}
+
+impl System {
+    /// The same of a store that is served, each chain at a moment of its own.
+    pub fn check_audit(
+        &self,
+        must_have: &'static str,
+        seal: Option<CheckSeal<'_>>,
+    ) -> Result<Vec<ChainReport>> {
+        chains(&self.store.inner.handle, must_have, seal)
+    }
+}
+
+fn chains(
+    handle: &DatabaseHandle,
+    must_have: &'static str,
+    seal: Option<CheckSeal<'_>>,
+) -> Result<Vec<ChainReport>> {
+    let (orgs, chained) = handle.read(|view| {
+        let tx = SysRead::new(view, SystemScope, Timestamp(0).into());
+        let (mut orgs, mut chained) = (orgs_of(&tx, &[must_have])?, orgs_of(&tx, ORG_TABLES)?);
+        // Of an organization that is being erased nothing need be whole.
+        orgs.retain(|org| !tx.is_fenced(*org));
+        chained.retain(|org| !tx.is_fenced(*org));
+        Ok((orgs, chained))
+    })?;
+    let chain = |org: Option<OrgId>| {
+        handle.read(|view| {
+            let tx = SysRead::new(view, SystemScope, Timestamp(0).into());
+            let (view, chain) = tx.audit_chain(org);
+            check_chain(view, &chain, org, seal)
+        })
+    };
+    let mut reports = vec![chain(None)?];
+    for org in orgs.union(&chained) {
+        let mut report = chain(Some(*org))?;
+        if !chained.contains(org) {
+            report.findings.push("the whole chain is missing".to_owned());
+        }
+        reports.push(report);
+    }
+    Ok(reports)
 }
 
 /// Every organization that has a row in one of these tables.

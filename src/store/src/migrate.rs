@@ -96,6 +96,25 @@ pub(super) fn is_done(view: &dyn View, name: &str) -> Result<bool> {
     Ok(number.is_some_and(|number| applied(view).is_ok_and(|done| done as usize > number)))
 }
 
+/// The steps that this release has yet to run over the file, with the rows that each reads and their bytes.
+pub(super) fn due(view: &dyn View) -> Result<Vec<(&'static str, u64, u64)>> {
+    let done = applied(view)? as usize;
+    let mut steps = Vec::new();
+    for step in MIGRATIONS.iter().skip(done) {
+        let (mut rows, mut bytes) = (0, 0);
+        // The only step so far whose work grows with the folder.
+        if step.name == usage::FIRST_COUNT {
+            for table in COUNTED_OF_3 {
+                let (of_table, their_bytes) = usage::weigh(view, table)?;
+                rows += of_table;
+                bytes += their_bytes;
+            }
+        }
+        steps.push((step.name, rows, bytes));
+    }
+    Ok(steps)
+}
+
 pub(super) fn run(handle: &DatabaseHandle, clock: &Clock, steps: &[Migration]) -> Result<()> {
     let done = handle.read(|view| applied(view))?;
     let known = u32::try_from(steps.len()).unwrap_or(u32::MAX);

@@ -109,7 +109,7 @@ pub(super) struct RewriteLimits<'l> {
 
 /// Refuses to begin a copy that would not fit: it would take the reserve, and every write of everybody be refused until it
 /// gives up.
-fn has_room(path: &Path, reserve_bytes: u64) -> Result<()> {
+pub(super) fn has_room(path: &Path, reserve_bytes: u64) -> Result<()> {
     let failed = |error| Error::internal("look at the disk's room", error);
     let (taken, free) = (allocated_bytes(path).map_err(failed)?, free_bytes_beside(path).map_err(failed)?);
     // A quarter more: rows arrive while it is copied, and the new file grows in steps.

@@ -10,7 +10,7 @@
 //! function that the billing slice gives ([`Store::limit_room`](super::Store::limit_room)). What the box does by itself
 //! (a job that ends, a task) is never refused: it asks before it begins.
 
-use super::counts::{ALL_TABLES, Growth, PendingGrowth, TABLE, Used, damaged};
+use super::counts::{ALL_TABLES, Fix, Growth, PendingGrowth, TABLE, Used, count_fix, damaged};
 use super::origin::Actor;
 use super::passed::readable;
 use super::quota::ViewCheck;
@@ -132,49 +132,79 @@ impl SysWrite<'_> {
     }
 }
 
-/// The counts that are kept for a table, by organization, without those that are being erased.
-pub(super) fn kept(view: &dyn View, of: &str) -> Result<BTreeMap<OrgId, Used>> {
+/// The counts that are kept for a table, by organization, without those that are being erased; none of one that cannot be
+/// read.
+fn kept(view: &dyn View, of: &str) -> Result<BTreeMap<OrgId, Option<Used>>> {
     let mut counts = BTreeMap::new();
-    for (key, value) in view.scan(TABLE, Bound::Unbounded, Bound::Unbounded, false, usize::MAX)? {
-        let (org, table) = key.split_at_checked(16).ok_or_else(damaged)?;
-        let org = OrgId(uuid::Uuid::from_slice(org).map_err(|_| damaged())?);
-        if table == of.as_bytes() && !view.is_fenced(org) {
-            counts.insert(org, Used::decode(&value)?);
+    for (org, table, used) in all_counts(view)? {
+        if table == of {
+            counts.insert(org, used);
         }
     }
     Ok(counts)
 }
 
-/// Where counts and rows of a table differ, in words. `found` is what its rows come to. Not of a folder that no release with
+/// Every count, with its organization and table, without those of organizations that are being erased.
+fn all_counts(view: &dyn View) -> Result<Vec<(OrgId, String, Option<Used>)>> {
+    let mut counts = Vec::new();
+    for (key, value) in view.scan(TABLE, Bound::Unbounded, Bound::Unbounded, false, usize::MAX)? {
+        let (org, table) = key.split_at_checked(16).ok_or_else(damaged)?;
+        let org = OrgId(uuid::Uuid::from_slice(org).map_err(|_| damaged())?);
+        if !view.is_fenced(org) {
+            counts.push((org, String::from_utf8_lossy(table).into_owned(), Used::decode(&value).ok()));
+        }
+    }
+    Ok(counts)
+}
+
+/// The rows of a table and their bytes, counted one by one.
+pub(super) fn weigh(view: &dyn View, table: &'static str) -> Result<(u64, u64)> {
+    let (mut rows, mut bytes, mut after) = (0, 0, None::<Vec<u8>>);
+    loop {
+        let low = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let some = view.scan_within(table, low, Bound::Unbounded, false, COUNT_ROWS, COUNT_BYTES)?;
+        let Some((last, _)) = some.last() else { return Ok((rows, bytes)) };
+        after = Some(last.clone());
+        rows += some.len() as u64;
+        bytes += some.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum::<u64>();
+    }
+}
+
+/// A difference: whose, in words, and what puts it right.
+pub(super) type Difference = (Option<OrgId>, String, Fix);
+
+/// Where counts and rows of a table differ. `found` is what its rows come to. Not of a folder that no release with
 /// counts has opened yet: it has none ([`FIRST_COUNT`]).
 pub(super) fn differences(
     view: &dyn View,
     table: &str,
     found: &BTreeMap<OrgId, Used>,
-) -> Result<Vec<String>> {
+) -> Result<Vec<Difference>> {
     let kept = kept(view, table)?;
     let orgs: std::collections::BTreeSet<_> = kept.keys().chain(found.keys()).collect();
-    let of = |counts: &BTreeMap<OrgId, Used>, org| counts.get(org).copied().unwrap_or_default();
-    let pairs = orgs.into_iter().map(|org| (org, of(&kept, org), of(found, org)));
-    Ok(pairs
-        .filter(|(_, kept, found)| kept != found)
-        .map(|(org, kept, found)| {
-            format!(
-                "organization {org} is counted with {} rows of {} bytes and has {} of {}",
-                kept.rows, kept.bytes, found.rows, found.bytes
-            )
-        })
-        .collect())
+    let mut differences = Vec::new();
+    for org in orgs {
+        let found = found.get(org).copied().unwrap_or_default();
+        let kept = kept.get(org).copied().unwrap_or(Some(Used::default()));
+        if kept == Some(found) {
+            continue;
+        }
+        let counted = match kept {
+            Some(kept) => format!("is counted with {} rows of {} bytes", kept.rows, kept.bytes),
+            None => "has a count that is damaged".to_owned(),
+        };
+        let finding = format!("organization {org} {counted} and has {} of {}", found.rows, found.bytes);
+        differences.push((Some(*org), finding, count_fix(*org, table, found)));
+    }
+    Ok(differences)
 }
 
-/// Whether the counts of the tables come to that of all tables, by organization.
-pub(super) fn sums(view: &dyn View) -> Result<Vec<String>> {
+/// Where the counts of the tables do not come to that of all tables, by organization.
+pub(super) fn sums(view: &dyn View) -> Result<Vec<Difference>> {
     let mut sums = BTreeMap::<OrgId, Used>::new();
-    for (key, value) in view.scan(TABLE, Bound::Unbounded, Bound::Unbounded, false, usize::MAX)? {
-        let (org, table) = key.split_at_checked(16).ok_or_else(damaged)?;
-        let org = OrgId(uuid::Uuid::from_slice(org).map_err(|_| damaged())?);
-        if !table.is_empty() && !view.is_fenced(org) {
-            let (sum, used) = (sums.entry(org).or_default(), Used::decode(&value)?);
+    for (org, table, used) in all_counts(view)? {
+        if let (false, Some(used)) = (table.is_empty(), used) {
+            let sum = sums.entry(org).or_default();
             sum.rows += used.rows;
             sum.bytes += used.bytes;
         }
@@ -226,7 +256,7 @@ mod tests {
                 store.inner.handle.read(|view| table.check(&crate::check::CheckSnapshot::over(view)));
             assert_eq!(report.unwrap().findings, Vec::<String>::new(), "{}", table.name());
         }
-        assert_eq!(store.inner.handle.read(|view| sums(view)).unwrap(), Vec::<String>::new());
+        assert_eq!(store.inner.handle.read(|view| sums(view)).unwrap(), Vec::new());
     }
 
     async fn fill(store: &Store, org: OrgId) -> JobId {

@@ -106,6 +106,11 @@ impl Record for DomainsFilledV1 {}
 pub static DOMAINS_FILLED: SysTable<(), DomainsFilledV1> =
     SysTable::new("result_domains_filled", "State of results");
 
+/// Whether the first start of this release has yet to file results by their domains.
+pub fn domains_to_fill(tx: &SysRead<'_>) -> Result<bool> {
+    Ok(!tx.get(&DOMAINS_FILLED, &())?.is_some_and(|at| at.is_done))
+}
+
 /// Enters the results of an older release into the index of domains; once in the life of a data folder, before anything is
 /// served. Goes on where a crash cut it off.
 pub async fn fill_domains(system: &System) -> Result<()> {
