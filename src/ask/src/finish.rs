@@ -12,6 +12,8 @@ const TOP_ROWS: u64 = 10;
 /// Columns of a list that are shown where it names fewer.
 const LIST_COLUMNS: usize = 3;
 const LIST_COLUMNS_MAX: usize = 8;
+/// Columns of page types that are days, and texts.
+const DAYS: &[&str] = &["published", "modified", "updated", "posted", "date_posted", "valid_through", "date"];
 
 /// A plan of a question; else why there is none.
 pub(crate) fn finish(mut said: Fragment, table: &Table, has_newest: bool) -> Result<Plan, String> {
@@ -19,9 +21,15 @@ pub(crate) fn finish(mut said: Fragment, table: &Table, has_newest: bool) -> Res
         // "Total jobs last week": how many.
         (said.bare_function, said.counted) = (None, true);
     }
+    if let Some(column) = said.bare_function.and_then(|_| lone_amount(&said, table)) {
+        // "How long did jobs take on average": the function comes behind.
+        let function = said.bare_function.take().unwrap_or(Function::Avg);
+        said.measures.push(Measure { function, column: Some(table.columns[column].name.clone()) });
+    }
     if said.bare_function.is_some() {
         return Err("I do not know of which column.".to_owned());
     }
+    no_time(&said, table)?;
     happened(&mut said, table);
     let time = said.time.or_else(|| time_column(table));
     let (window, compared) = window_of(&said)?;
@@ -66,6 +74,35 @@ pub(crate) fn finish(mut said: Fragment, table: &Table, has_newest: bool) -> Res
     }
     used(&plan, &said, table)?;
     Ok(plan)
+}
+
+/// The one amount that was named, where nothing is computed of any and none is compared.
+fn lone_amount(said: &Fragment, table: &Table) -> Option<usize> {
+    let is_amount = |at: &&usize| matches!(table.columns[**at].kind, Kind::Integer | Kind::Float);
+    let is_asked = |at: &&usize| said.conditions.iter().any(|known| known.column == table.columns[**at].name);
+    let mut amounts = said.mentioned.iter().filter(is_amount).filter(|at| !is_asked(at));
+    let only = amounts.next().filter(|_| amounts.next().is_none() && said.measures.is_empty());
+    only.copied()
+}
+
+/// Refuses a span of time beside a day that pages give as a text: it is not known how each writes it.
+fn no_time(said: &Fragment, table: &Table) -> Result<(), String> {
+    if said.windows.is_empty() && said.bucket.is_none() {
+        return Ok(());
+    }
+    let is_spoken = |at: usize| {
+        let name = &table.columns[at].name;
+        said.mentioned.contains(&at) || said.groups.iter().any(|group| group.column == *name)
+    };
+    let is_asked = |name: &str| said.conditions.iter().any(|known| known.column == name);
+    let mut days = DAYS.iter().filter(|name| !is_asked(name)).filter_map(|name| table.position(name));
+    let Some(at) = days.find(|at| table.columns[*at].kind == Kind::Text && is_spoken(*at)) else {
+        return Ok(());
+    };
+    let other = time_column(table).map_or(String::new(), |time| {
+        format!("; times that I can ask for are those of {}", table.columns[time].name)
+    });
+    Err(format!("{} is a text as the pages give it{other}.", table.columns[at].name))
 }
 
 /// "How many jobs finished", without a time when: those that have.
@@ -267,7 +304,7 @@ fn usual(column: &Column) -> Measure {
 fn listed(plan: &mut Plan, said: &Fragment, table: &Table) {
     let known =
         |names: &[&str]| -> Vec<usize> { names.iter().filter_map(|name| table.position(name)).collect() };
-    let mut columns: Vec<usize> = known(&["name", "title"]).into_iter().take(1).collect();
+    let mut columns: Vec<usize> = known(&["name", "title", "headline"]).into_iter().take(1).collect();
     let has_url = table.position("url").is_some();
     if columns.is_empty() && !has_url {
         // Nothing says what a row is but its id: how many there are says more.

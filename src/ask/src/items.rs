@@ -75,6 +75,23 @@ const RATING: &[&str] = &["rating"];
 /// The words of the grammar.
 static GRAMMAR: &[(&[&str], Item)] = &[
     (&["broken", "down", "by"], By),
+    (&["highest", "first"], Direction(true)),
+    (&["largest", "first"], Direction(true)),
+    (&["biggest", "first"], Direction(true)),
+    (&["most", "first"], Direction(true)),
+    (&["descending", "order"], Direction(true)),
+    (&["lowest", "first"], Direction(false)),
+    (&["smallest", "first"], Direction(false)),
+    (&["fewest", "first"], Direction(false)),
+    (&["least", "first"], Direction(false)),
+    (&["ascending", "order"], Direction(false)),
+    (&["cheapest", "first"], Superlative(PRICE, false)),
+    (&["expensive", "first"], Superlative(PRICE, true)),
+    (&["newest", "first"], Newest(true)),
+    (&["latest", "first"], Newest(true)),
+    (&["oldest", "first"], Newest(false)),
+    (&["on", "average"], F(Avg)),
+    (&["in", "total"], F(Sum)),
     (&["how", "many"], Count),
     (&["how", "often"], Count),
     (&["number", "of"], Count),
@@ -296,7 +313,6 @@ const NOISE: &[&str] = &[
     "through",
     "via",
     "went",
-    "out",
     "they",
     "their",
     "this",
@@ -320,6 +336,8 @@ const NOISE: &[&str] = &[
     "priced",
     "worth",
     "took",
+    "take",
+    "takes",
     "taking",
     "display",
     "and",
@@ -422,10 +440,17 @@ impl Scanner<'_> {
             meanings.iter().filter_map(of).collect()
         };
         let (exact, parts) = (columns(true), columns(false));
-        let value = meanings.iter().find_map(|meaning| match meaning {
+        // "In stock" is rather the column that says whether, than one of the texts that shops write.
+        let says_whether = |meaning: &&&Meaning| match meaning {
+            Meaning::Value { at, .. } => self.table.columns[*at].kind == Kind::Bool,
+            _ => false,
+        };
+        let first = meanings.iter().find(says_whether).into_iter().chain(meanings);
+        let value = first.filter_map(|meaning| match meaning {
             Meaning::Value { at, value } => Some(Item::Value(*at, value.clone())),
             _ => None,
         });
+        let value = value.take(1).next();
         let event = meanings.iter().find_map(|meaning| match meaning {
             Meaning::Event { at } => Some(Item::Event(*at)),
             _ => None,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// Values of one column that are known.
-const VALUES_MAX: usize = 20;
+const VALUES_MAX: usize = 40;
 /// Words of one value.
 const VALUE_WORDS_MAX: usize = 6;
 
@@ -39,7 +39,7 @@ const TABLE_NAMES: &[(&str, &[&str])] = &[
     ("job_attempts", &["attempts", "requests", "tries"]),
     ("urls", &["addresses", "registered urls", "links"]),
     ("url_tags", &["tags"]),
-    ("readings", &["results", "extraction results"]),
+    ("readings", &["results", "extraction results", "pages", "scraped pages", "visits"]),
     ("reading_values", &["extracted values", "attribute values"]),
     ("product_lists", &["listings"]),
     ("serps", &["search results", "search result pages"]),
@@ -68,6 +68,8 @@ const COLUMN_NAMES: &[(&str, &[&str])] = &[
     ("website", &["domain"]),
     ("shop", &["domain"]),
     ("stars", &["rating"]),
+    ("rated", &["rating"]),
+    ("how long", &["duration_ms"]),
     ("reviews", &["review_count"]),
     ("attempts", &["attempt_count"]),
     ("words", &["word_count"]),
@@ -82,7 +84,6 @@ const COLUMN_NAMES: &[(&str, &[&str])] = &[
     ("city", &["location"]),
     ("pay", &["salary"]),
     ("headline", &["title"]),
-    ("stock", &["availability"]),
 ];
 
 /// Currencies as they are called and signed.
@@ -110,11 +111,16 @@ const VALUE_NAMES: &[(&str, &[&str])] = &[
     ("queued", &["waiting"]),
 ];
 
+/// Columns that say whether something can be bought, and what is said of what can and cannot.
+const STOCKED: &[&str] = &["in_stock", "is_in_stock", "available", "is_available"];
+const IN_STOCK: &[&str] = &["in stock", "available"];
+const OUT_OF_STOCK: &[&str] = &["out of stock", "not in stock", "sold out", "unavailable", "not available"];
+
 /// Parts of names that say nothing alone.
 const PARTS_OF_NAMES: &[&str] = &[
     "id", "at", "is", "ms", "of", "last", "after", "for", "to", "by", "next", "max", "min", "total", "count",
     "url", "value", "list", "in", "on", "result", "text", "event", "n", "catch", "up", "base", "own",
-    "content", "version",
+    "content", "version", "page",
 ];
 
 /// Words of descriptions that name an event but end otherwise.
@@ -186,9 +192,22 @@ impl Lexicon {
                 self.add(vec![word.stem], Meaning::Event { at });
             }
         }
+        if column.name == "scraped_at" {
+            for word in ["scrape", "scraped", "collect", "collected", "visited"] {
+                self.add(vec![stem(word)], Meaning::Event { at });
+            }
+        }
     }
 
     fn truth(&mut self, at: usize, name: &str) {
+        if STOCKED.contains(&name) {
+            for (words, value) in [(IN_STOCK, true), (OUT_OF_STOCK, false)] {
+                for word in words {
+                    self.add(stems(word), Meaning::Value { at, value: json!(value) });
+                }
+            }
+            return;
+        }
         let Some(state) = name.strip_prefix("is_") else { return };
         self.add(stems(state), Meaning::Value { at, value: json!(true) });
         if state == "enabled" {

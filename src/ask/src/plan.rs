@@ -208,7 +208,10 @@ impl Plan {
             text.push_str(if descending { ", the largest first" } else { ", the smallest first" });
         }
         if let Some(limit) = self.limit {
-            text.push_str(&format!(", at most {limit} rows"));
+            match limit {
+                1 => text.push_str(", the first alone"),
+                _ => text.push_str(&format!(", at most {limit} rows")),
+            }
         }
         if table != self.table {
             text.push_str(" (the newest of each URL)");
@@ -255,15 +258,24 @@ fn told_measure(measure: &Measure) -> String {
     }
 }
 
-fn told_condition(condition: &Condition) -> String {
-    let value = match &condition.value {
+/// A value as people write it: 500, and not 500.0.
+fn told_value(value: &Value) -> String {
+    match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items =
-                items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
-            items.collect::<Vec<_>>().join(if condition.op == "between" { " and " } else { " or " })
+        Value::Number(number) => {
+            number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string())
         }
         other => other.to_string(),
+    }
+}
+
+fn told_condition(condition: &Condition) -> String {
+    let value = match &condition.value {
+        Value::Array(items) => {
+            let items = items.iter().map(told_value);
+            items.collect::<Vec<_>>().join(if condition.op == "between" { " and " } else { " or " })
+        }
+        other => told_value(other),
     };
     let column = &condition.column;
     match condition.op.as_str() {

@@ -36,6 +36,6 @@ impl Table {
 
     /// The column that rows are known by.
     pub(crate) fn label(&self) -> Option<usize> {
-        ["name", "title", "url"].iter().find_map(|name| self.position(name))
+        ["name", "title", "headline", "url"].iter().find_map(|name| self.position(name))
     }
 }

@@ -91,8 +91,7 @@ pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Disc
     let told: Vec<&Told> = of_kind.iter().map(|(_, told)| told).collect();
     let attributes = kind.terms().iter().filter_map(|term| attribute(&class, &told, (kind, term), fuel));
     let attributes = attributes.collect();
-    let of_page = class.examples.iter().any(|places| places.is_cut).then_some(Bound::Page);
-    let bounds = Bound::of_work(fuel).into_iter().chain(of_page).collect();
+    let bounds = class.bounds(fuel);
     Discovery { kind: Some(kind), page_count: of_kind.len(), attributes, bounds }
 }
 

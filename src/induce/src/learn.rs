@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use page::extract::{Attribute, AttributeType};
 use page::xpath::{Fuel, XPath};
 
+use crate::bounds::Bound;
 use crate::candidates::Candidate;
 use crate::forms::{Form, fold};
 use crate::lesson::{Goal, Outcome, Wanted, answer_key, judge, read};
@@ -137,15 +138,19 @@ fn is_amount(text: &str) -> bool {
     only && text.contains(|c: char| c.is_ascii_digit()) && (text.contains(sign) || marks == 1)
 }
 
+/// What a lesson came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taught {
+    /// In the order in which they were wanted.
+    pub attributes: Vec<Learned>,
+    /// Limits that were reached: there may be more to learn than was.
+    pub bounds: Vec<Bound>,
+}
+
 /// Learns each attribute from pages with values as they are seen there. `others` are pages of the same kind without values.
 ///
 /// No expression is kept that is wrong on an example. Ends when `fuel` is used up, with what was found until then.
-pub fn learn(
-    wanted: &[Wanted],
-    examples: &[Example<'_>],
-    others: &[Page<'_>],
-    fuel: &mut Fuel,
-) -> Vec<Learned> {
+pub fn learn(wanted: &[Wanted], examples: &[Example<'_>], others: &[Page<'_>], fuel: &mut Fuel) -> Taught {
     let forms: Vec<Form> = wanted.iter().map(|wanted| wanted.form).collect();
     let texts = examples.iter().flat_map(|example| &example.values).flat_map(|(_, texts)| texts);
     let text_bytes_max = texts.map(String::len).max().unwrap_or(0);
@@ -160,7 +165,8 @@ pub fn learn(
         });
         class.learn(wanted, &goals.collect::<Vec<_>>(), fuel)
     };
-    wanted.iter().take(ATTRIBUTES_MAX).map(lesson).collect()
+    let attributes = wanted.iter().take(ATTRIBUTES_MAX).map(lesson).collect();
+    Taught { attributes, bounds: class.bounds(fuel) }
 }
 
 /// The pages of a lesson.
@@ -217,6 +223,12 @@ impl<'a> Class<'a> {
             }
         }
         Class { examples, others, labels, examples_per_error }
+    }
+
+    /// The limits that were reached, of work and of an example that was not looked at to its end.
+    pub fn bounds(&self, fuel: &Fuel) -> Vec<Bound> {
+        let of_page = self.examples.iter().any(|places| places.is_cut).then_some(Bound::Page);
+        Bound::of_work(fuel).into_iter().chain(of_page).collect()
     }
 
     /// The examples, and behind them the others.

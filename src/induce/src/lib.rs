@@ -53,7 +53,7 @@ pub use bounds::Bound;
 pub use discover::{Discovery, discover};
 pub use forms::{Form, Reading};
 pub use learn::{
-    ATTRIBUTES_MAX, EXAMPLES_MAX, Example, LESSON_FUEL_MAX, Learned, LearnedPath, OTHERS_MAX, learn,
+    ATTRIBUTES_MAX, EXAMPLES_MAX, Example, LESSON_FUEL_MAX, Learned, LearnedPath, OTHERS_MAX, Taught, learn,
 };
 pub use lesson::Wanted;
 pub use places::{Page, shows};

@@ -27,7 +27,7 @@ async fn hostile() -> Web {
             "/deep" => Some(Answer::html("<div>".repeat(5_000) + &"some text ".repeat(1_000))),
             "/many" => Some(Answer::html("<div>".repeat(1_000_000))),
             "/attributes" => {
-                let attributes = (0..200_000).fold(String::new(), |mut all, n| {
+                let attributes = (0..140_000).fold(String::new(), |mut all, n| {
                     let _ = write!(all, " data-attribute-{n}=value-{n}");
                     all
                 });

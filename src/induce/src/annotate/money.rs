@@ -91,6 +91,21 @@ const NO_PRICE_WORDS: &[&str] = &[
     "uvp:",
     "orders",
     "free",
+    "%",
+];
+
+/// Parts of names of prices that lack the tax that a buyer pays.
+const UNTAXED_WORDS: &[&str] = &[
+    "price-tax",
+    "pricetax",
+    "ex-tax",
+    "extax",
+    "excl-tax",
+    "excl-vat",
+    "exvat",
+    "ex-vat",
+    "excluding-tax",
+    "netto",
 ];
 
 /// An amount of money on a page.
@@ -121,6 +136,28 @@ pub fn has_sign(text: &str) -> bool {
 
 /// The best price of a page.
 pub fn price(sheet: &Sheet<'_>) -> Option<Price> {
+    best(sheet, &amounts(sheet))
+}
+
+/// Whether a page shows an amount and crosses it out, or names it an older one, wherever it does beside other things.
+pub fn is_struck(sheet: &Sheet<'_>, amount: f64) -> bool {
+    let amounts = amounts(sheet);
+    let own = amounts.iter().filter(|(node, own, _)| cents(*own) == cents(amount) && !sheet.is_beside(*node));
+    let (struck, others): (Vec<NodeId>, Vec<NodeId>) =
+        own.map(|(node, ..)| *node).partition(|node| sheet.is_struck(*node));
+    // What only surrounds it ("219.99 -50%") shows it once more.
+    let surrounds = |outer: &NodeId| {
+        struck.iter().any(|inner| outer < inner && *inner < sheet.page.document.subtree_end(*outer))
+    };
+    !struck.is_empty() && others.iter().all(surrounds)
+}
+
+fn cents(amount: f64) -> i64 {
+    (amount * 100.0).round() as i64
+}
+
+/// The amounts of money that a page shows, with the elements that hold them.
+fn amounts(sheet: &Sheet<'_>) -> Vec<(NodeId, f64, Option<&'static str>)> {
     let document = sheet.page.document;
     let mark = sheet.page.mark();
     let mut found: Vec<(NodeId, f64, Option<&'static str>)> = Vec::new();
@@ -148,7 +185,7 @@ pub fn price(sheet: &Sheet<'_>) -> Option<Price> {
         };
         found.push((element, amount, sign(text)));
     }
-    best(sheet, &found)
+    found
 }
 
 /// Whether an element is named a price and has a number and hardly anything else.
@@ -166,7 +203,6 @@ fn best(sheet: &Sheet<'_>, found: &[(NodeId, f64, Option<&'static str>)]) -> Opt
     };
     let mut kinds: HashMap<String, Vec<i64>> = HashMap::new();
     let mut counts: HashMap<i64, i32> = HashMap::new();
-    let cents = |amount: f64| (amount * 100.0).round() as i64;
     for (node, amount, _) in found {
         let amounts = kinds.entry(kind(*node)).or_default();
         if !amounts.contains(&cents(*amount)) {
@@ -181,7 +217,7 @@ fn best(sheet: &Sheet<'_>, found: &[(NodeId, f64, Option<&'static str>)]) -> Opt
         let mut score = if currency.is_some() { 2 } else { 0 };
         score += if says_one_of(&around, PRICE_WORDS) { 3 } else { 0 };
         score += if says_one_of(&around, CURRENT_WORDS) { 1 } else { 0 };
-        score -= if sheet.is_struck(*node) { 5 } else { 0 };
+        score -= if sheet.is_struck(*node) || says_one_of(&around, UNTAXED_WORDS) { 5 } else { 0 };
         score -= if sheet.is_beside(*node) { 5 } else { 0 };
         score -= if says_one_of(&text, NO_PRICE_WORDS) { 3 } else { 0 };
         score -= if kinds[&kind(*node)].len() >= LIST_MIN { 3 } else { 0 };

@@ -49,6 +49,24 @@ const CODE_LABELS: &[&str] = &[
     "katalogové",
     "артикул",
     "код товара",
+    "код",
+    "šifra",
+    "kataloški broj",
+    "cikkszám",
+    "varenummer",
+    "varenr",
+    "tootekood",
+    "preces kods",
+    "prekės kodas",
+    "indeks",
+    "ürün kodu",
+    "stok kodu",
+    "κωδικός",
+    "מק\"ט",
+    "商品番号",
+    "品番",
+    "商品编号",
+    "상품번호",
     "tuotenumero",
     "post id",
     "ad id",
@@ -173,7 +191,7 @@ fn behind_label<'t>(text: &'t str, label: &str) -> Option<&'t str> {
 }
 
 /// Whether a text is a code: some digits, hardly a space.
-fn is_code(text: &str) -> bool {
+pub fn is_code(text: &str) -> bool {
     (3..=32).contains(&text.len())
         && text.bytes().filter(u8::is_ascii_digit).count() >= 2
         && text.split_whitespace().count() <= 2
@@ -182,10 +200,16 @@ fn is_code(text: &str) -> bool {
 
 /// The code that the shop knows a product by: labelled, in an attribute for machines, or in the page's own address.
 pub fn code(sheet: &Sheet<'_>) -> Option<String> {
-    let first = |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
-    let in_address = code_in_address(sheet);
-    let labelled = labelled(sheet, CODE_LABELS, |text| is_code(&first(text))).map(first);
-    in_address.filter(|_| labelled.is_none()).or(labelled).or_else(|| in_attribute(sheet))
+    labelled_code(sheet).or_else(|| code_in_address(sheet)).or_else(|| in_attribute(sheet))
+}
+
+/// The code that stands behind a label.
+pub fn labelled_code(sheet: &Sheet<'_>) -> Option<String> {
+    labelled(sheet, CODE_LABELS, |text| is_code(first_word(text))).map(|text| first_word(text).to_owned())
+}
+
+pub fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default()
 }
 
 const CODE_ATTRIBUTES: &[&str] = &[

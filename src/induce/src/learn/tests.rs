@@ -38,7 +38,7 @@ fn taught(pages: &[String], values: &[&[(&str, &str)]]) -> Vec<Learned> {
     names.sort_unstable();
     names.dedup();
     let wanted: Vec<Wanted> = names.iter().map(|name| Wanted::guess(name, &examples)).collect();
-    learn(&wanted, &examples, &others, &mut Fuel::new(LESSON_FUEL_MAX))
+    learn(&wanted, &examples, &others, &mut Fuel::new(LESSON_FUEL_MAX)).attributes
 }
 
 fn xpaths(learned: &Learned) -> Vec<&str> {
@@ -174,7 +174,7 @@ fn hostile_pages_end() {
             })
             .collect();
         let wanted = [Wanted::guess("v", &examples)];
-        let learned = learn(&wanted, &examples, &[], &mut fuel);
+        let learned = learn(&wanted, &examples, &[], &mut fuel).attributes;
         assert!(learned.len() == 1 && fuel.left() > 0);
         assert!(learned[0].paths[0].f1 == 1.0, "{learned:?}");
     }

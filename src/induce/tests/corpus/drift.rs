@@ -152,7 +152,7 @@ impl Site<'_> {
                 Example { page, values }
             })
             .collect();
-        let learned = learn(&wanted, &examples, &[], &mut Fuel::new(induce::LESSON_FUEL_MAX));
+        let learned = learn(&wanted, &examples, &[], &mut Fuel::new(induce::LESSON_FUEL_MAX)).attributes;
         learned.iter().filter_map(|learned| learned.attribute()).collect()
     }
 

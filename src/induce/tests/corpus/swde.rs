@@ -94,7 +94,7 @@ fn swde_site(swde: &Path, folder: &Path, vertical: &str, site: &str) -> BTreeMap
         })
         .collect();
     let start = Instant::now();
-    let learned = learn(&wanted, &examples, &others, &mut Fuel::new(induce::LESSON_FUEL_MAX));
+    let learned = learn(&wanted, &examples, &others, &mut Fuel::new(induce::LESSON_FUEL_MAX)).attributes;
     let took = start.elapsed();
     let attributes: Vec<_> = learned.iter().filter_map(|learned| learned.attribute()).collect();
     if says_much() {

@@ -20,8 +20,9 @@ use std::time::Duration;
 use store::OrgStore;
 use tokio::task::JoinHandle;
 
-/// Values of a column.
+/// Values of a column that are shown, and that an agent knows: people name any of a shop's brands.
 const VALUES_MAX: usize = 5;
+const VALUES_FOR_AGENT_MAX: usize = 40;
 /// Longest text that is shown as an example.
 const VALUE_CHARS_MAX: usize = 200;
 /// How long they are shown: they are refreshed daily.
@@ -144,8 +145,13 @@ impl Queries {
             let rows = self.rows_of(pin, first_rows(&spec), OWN_ROWS_MAX).await;
             drop(turn);
             let rows = rows.map_err(|e| Error::internal("sample a table for an agent", e))?;
-            let texts = spec.columns.iter().filter(|column| column.kind == ColumnKind::Text);
-            let columns = texts.map(|column| (column.name.clone(), examples(&rows, &column.name).0));
+            // Nobody asks for an id by its value, and there are as many as rows.
+            let texts = spec
+                .columns
+                .iter()
+                .filter(|column| column.kind == ColumnKind::Text && !column.name.ends_with("id"));
+            let columns = texts
+                .map(|column| (column.name.clone(), examples(&rows, &column.name, VALUES_FOR_AGENT_MAX).0));
             let mut known: Vec<(String, Value)> = Vec::new();
             for (name, values) in columns {
                 let own = values.as_array().map_or(0, Vec::len);
@@ -165,7 +171,10 @@ impl Queries {
         let (pin, _) = self.feed.pin(org.id(), vec![Arc::clone(spec)])?;
         let rows = self.rows_of(pin, first_rows(spec), OWN_ROWS_MAX).await;
         let rows = rows.map_err(|e| Error::internal("sample a table", e))?;
-        let columns = spec.columns.iter().map(|column| (column.name.clone(), examples(&rows, &column.name)));
+        let columns = spec
+            .columns
+            .iter()
+            .map(|column| (column.name.clone(), examples(&rows, &column.name, VALUES_MAX)));
         let samples = SamplesV1 { sampled_at: org.clock().now(), columns: columns.collect() };
         let table = spec.name.to_string();
         org.write(move |tx| {
@@ -187,15 +196,15 @@ fn is_fresh(samples: &SamplesV1, spec: &TableSpec, now: &Now) -> bool {
         && spec.columns.iter().all(|column| samples.columns.iter().any(|(name, _)| *name == column.name))
 }
 
-/// The first different values of a column that are not too long to be shown.
-fn examples(rows: &[Map<String, Value>], column: &str) -> Json {
+/// The first different values of a column that are not too long to be shown, at most so many.
+fn examples(rows: &[Map<String, Value>], column: &str, values_max: usize) -> Json {
     let mut found: Vec<Value> = Vec::new();
     for value in rows.iter().filter_map(|row| row.get(column)) {
         let is_short = value.as_str().is_none_or(|text| text.chars().count() <= VALUE_CHARS_MAX);
         if !value.is_null() && is_short && !found.contains(value) {
             found.push(value.clone());
         }
-        if found.len() == VALUES_MAX {
+        if found.len() == values_max {
             break;
         }
     }
@@ -215,7 +224,7 @@ mod tests {
             .chain((0..9).map(|n| json!(n)))
             .map(|value| Map::from_iter([("c".to_owned(), value)]))
             .collect();
-        assert_eq!(examples(&rows, "c").0, json!(["a", 2, 0, 1, 3]));
-        assert_eq!(examples(&rows, "other").0, json!([]));
+        assert_eq!(examples(&rows, "c", 5).0, json!(["a", 2, 0, 1, 3]));
+        assert_eq!(examples(&rows, "other", 5).0, json!([]));
     }
 }

@@ -10,7 +10,7 @@ use base::terms::PageType;
 use base::web::WebUrl;
 use base::{Code, Error, Result};
 use blob::BlobStore;
-use induce::{Bound, Example, LESSON_FUEL_MAX, Wanted, learn as learn_from, shows};
+use induce::{Example, LESSON_FUEL_MAX, Wanted, learn as learn_from, shows};
 use page::extract::{Attribute, AttributeType, Schema, collapse_space, page_base};
 use page::html::{Document, NodeId};
 use page::xpath::Fuel;
@@ -304,9 +304,9 @@ fn teach(told: &[ToldExample], examples: Vec<StoredPage>, others: Vec<StoredPage
     let other_pages: Vec<_> = others.iter().map(ParsedPage::page).collect();
     let mut fuel = Fuel::new(LESSON_FUEL_MAX);
     let learned = learn_from(&wanted, &examples, &other_pages, &mut fuel);
-    let notes = Bound::of_work(&fuel).iter().map(ToString::to_string).collect();
+    let notes = learned.bounds.iter().map(ToString::to_string).collect();
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
-    for one in learned {
+    for one in learned.attributes {
         match one.attribute() {
             Some(attribute) => found.push((attribute, one.confidence)),
             None => left_out.push(one.name),
