@@ -34,7 +34,7 @@ pub use make::{Made, Plan, Progress, make};
 pub use manifest::{BackupId, Manifest, Summary};
 pub use object::ObjectId;
 pub use repository::{Listing, Repository};
-pub use restore::{Into, Restored, Store, restore};
+pub use restore::{Destination, Restored, Store, restore};
 pub use rows::{Row, RowsOf};
 pub use seal::Passphrase;
 pub use target::{Held, Listed, Target};

@@ -301,6 +301,7 @@ impl Making<'_, '_> {
         let at = |bytes: usize| u32::try_from(bytes).map_err(|_| Error::internal("pack a page", "its size"));
         shelving.packed.push((shelf, hash, at(shelving.pack.len())?, at(stored.len())?));
         shelving.pack.extend_from_slice(&stored);
+        shelving.count += 1;
         self.summary.new_pages += 1;
         self.plan.progress.pages.fetch_add(1, Ordering::Relaxed);
         self.plan.progress.new_pages.fetch_add(1, Ordering::Relaxed);
@@ -335,7 +336,7 @@ impl Making<'_, '_> {
         for (shelf, pages) in std::mem::take(&mut shelving.waiting) {
             list.add(shelf, &pages);
         }
-        shelving.entries = 0;
+        shelving.count = 0;
         if let Some(bytes) = list.end()? {
             shelving.lists.push(self.objects.put(&bytes)?);
         }
@@ -410,19 +411,20 @@ struct Shelving {
     packed: Vec<(Shelf, PageHash, u32, u32)>,
     /// Pages whose place is known, for the next list.
     waiting: BTreeMap<Shelf, Shelved>,
-    entries: usize,
+    /// Pages of that list, those in the pack too.
+    count: usize,
     lists: Vec<ObjectRef>,
 }
 
 impl Shelving {
     fn shelve(&mut self, shelf: Shelf, pages: Shelved) {
-        self.entries += pages.len();
+        self.count += pages.len();
         if !pages.is_empty() {
             self.waiting.entry(shelf).or_default().extend(pages);
         }
     }
 
     fn is_full(&self) -> bool {
-        self.entries + self.packed.len() + self.waiting.values().map(Shelved::len).sum::<usize>() >= LIST_PAGES
+        self.count >= LIST_PAGES
     }
 }

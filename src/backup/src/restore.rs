@@ -22,7 +22,7 @@ use std::path::Path;
 const PAGES_AT_ONCE: usize = 2_000_000;
 
 /// Where a backup is put.
-pub struct Into<'r> {
+pub struct Destination<'r> {
     /// The data folder: empty, or not there.
     pub data: &'r Path,
     /// The folder of pages in it.
@@ -55,7 +55,7 @@ pub trait Store {
 pub fn restore(
     repository: &Repository,
     backup: &Manifest,
-    into: &Into<'_>,
+    into: &Destination<'_>,
     store: &mut dyn FnMut() -> Result<Box<dyn Store>>,
 ) -> Result<(Restored, u64)> {
     let made = refuse_what_is_there(backup, into)?;
@@ -101,7 +101,7 @@ fn opened(
 }
 
 /// Refuses to write over anything. Whether the data folder has to be made.
-fn refuse_what_is_there(backup: &Manifest, into: &Into<'_>) -> Result<bool> {
+fn refuse_what_is_there(backup: &Manifest, into: &Destination<'_>) -> Result<bool> {
     let data = into.data.display();
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
     let made = match fs::read_dir(into.data) {
@@ -126,7 +126,7 @@ fn refuse_what_is_there(backup: &Manifest, into: &Into<'_>) -> Result<bool> {
     Ok(made)
 }
 
-fn take_back(into: &Into<'_>, made: bool, opened: &Opened) {
+fn take_back(into: &Destination<'_>, made: bool, opened: &Opened) {
     let mut removed = Vec::new();
     if let Ok(entries) = fs::read_dir(into.data) {
         for entry in entries.flatten() {
@@ -154,7 +154,7 @@ fn take_back(into: &Into<'_>, made: bool, opened: &Opened) {
 struct Restoring<'r> {
     repository: &'r Repository,
     backup: &'r Manifest,
-    into: &'r Into<'r>,
+    into: &'r Destination<'r>,
 }
 
 /// Where pages go that lie in a pack: where they lie, and which they are.
@@ -243,7 +243,7 @@ impl Restoring<'_> {
             let Some(path) = files::inside(self.into.data, &file.path) else {
                 return Err(Error::conflict(format!("{:?} is no path of a file in a data folder", file.path)));
             };
-            let mut write = || -> Result<()> {
+            let write = || -> Result<()> {
                 disk::make_folder(disk::folder_of(&path)).map_err(|e| failed(&path, &e))?;
                 disk::write_synced(&path, &[], false).map_err(|e| failed(&path, &e))?;
                 let mut open = fs::OpenOptions::new().append(true).open(&path).map_err(|e| failed(&path, &e))?;

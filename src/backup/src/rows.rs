@@ -3,7 +3,7 @@
 //! An object is a run of rows, compressed. Where one ends is decided by the keys and not by a count, so rows that came or went
 //! change the objects around them, and all others are the same bytes as in the last backup.
 
-use crate::object::{ObjectId, ObjectRef, Reader, malformed, put_sized};
+use crate::object::{ObjectId, Reader, malformed, put_sized};
 use base::Result;
 
 /// Rows of one table, in the order in which they are to be put in.
