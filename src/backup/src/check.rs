@@ -22,7 +22,8 @@ const TOLD_MAX: usize = 50;
 
 /// Reads every object of these backups, each once, and compares it with its checksum and with what should be in it.
 pub fn check(repository: &Repository, backups: &[&Manifest], stop: &dyn Fn() -> bool) -> Result<Checked> {
-    let mut checking = Checking { repository, stop, seen: HashSet::new(), checked: Checked::default(), untold: 0 };
+    let mut checking =
+        Checking { repository, stop, seen: HashSet::new(), checked: Checked::default(), untold: 0 };
     for backup in backups {
         checking.backup(backup)?;
     }
@@ -55,7 +56,11 @@ impl Checking<'_> {
         }
         let known: HashSet<_> = backup.packs.iter().copied().collect();
         if named.iter().any(|pack| !known.contains(pack)) {
-            self.found(format!("{}/{}: a list names a pack that it does not", self.repository.name(), backup.id.key()));
+            self.found(format!(
+                "{}/{}: a list names a pack that it does not",
+                self.repository.name(),
+                backup.id.key()
+            ));
         }
         for object in backup.objects() {
             self.object(object, |repository| repository.object(object).map(drop))?;
@@ -63,11 +68,7 @@ impl Checking<'_> {
         Ok(())
     }
 
-    fn object(
-        &mut self,
-        of: &ObjectRef,
-        look: impl FnOnce(&Repository) -> Result<()>,
-    ) -> Result<()> {
+    fn object(&mut self, of: &ObjectRef, look: impl FnOnce(&Repository) -> Result<()>) -> Result<()> {
         if (self.stop)() {
             return Err(Error::unavailable("the check was stopped"));
         }

@@ -164,7 +164,12 @@ impl Target for FolderTarget {
 
     fn hold(&self) -> Result<Box<dyn Held>> {
         disk::make_folder(&self.root).map_err(|error| self.failed("", "made", &error))?;
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(self.root.join(LOCK));
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.root.join(LOCK));
         let lock = lock.map_err(|error| self.failed(LOCK, "opened", &error))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Box::new(FolderLock(lock))),

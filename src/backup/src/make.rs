@@ -1,9 +1,10 @@
 //! Making a backup.
 //!
-//! Pages are copied first, then every row at one moment, then what came into the folders of pages and files meanwhile. A page
-//! that a row of that moment names was either there when copying began, and then it was copied or removed before the moment,
-//! or it came later, and then it is there still: the box removes no page that was kept within the last hour. So the
-//! backup has every page that its rows name, and may have a few more. The same holds for files.
+//! Pages are copied first, then every row at one moment, then what came into the folders of pages and files meanwhile. From
+//! before the rows are taken until the last page is copied no page is removed (`Plan::hold`). A page that a row of that moment
+//! names was there when copying began, and then it was copied, or came later, and then it is there still: whatever was
+//! removed before the moment, no row of it names any more. So the backup has every page that its rows name, and may have a few
+//! more. Files (results, exports) are copied before and behind the moment, too, and go only when their time is over.
 
 use crate::files;
 use crate::manifest::{BackupId, FileOf, Manifest, Sealing, SmallFile, Summary};
@@ -14,6 +15,7 @@ use crate::rows::{RowsOf, RowsWriter};
 use crate::seal::Passphrase;
 use base::clock::Timestamp;
 use base::{Error, Result};
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
@@ -48,6 +50,8 @@ pub struct Plan<'p> {
     pub config: Option<String>,
     /// Write every object anew, whatever is there.
     pub anew: bool,
+    /// Keeps pages from being removed until what it gives is dropped.
+    pub hold: &'p dyn Fn() -> Box<dyn Any>,
     pub stop: &'p (dyn Fn() -> bool + Sync),
     pub progress: &'p Progress,
 }
@@ -87,8 +91,14 @@ pub fn make(
         )));
     }
     let mut objects = Objects::of(repository, plan)?;
-    let done = Making { repository, plan, objects: &mut objects, summary: Summary::default(), packs: HashMap::new() }
-        .run(began_at, last, export);
+    let done = Making {
+        repository,
+        plan,
+        objects: &mut objects,
+        summary: Summary::default(),
+        packs: HashMap::new(),
+    }
+    .run(began_at, last, export);
     if done.is_err() {
         objects.take_back();
     }
@@ -107,7 +117,8 @@ struct Objects<'m> {
 impl<'m> Objects<'m> {
     fn of(repository: &'m Repository, plan: &'m Plan<'m>) -> Result<Objects<'m>> {
         let listed = repository.target().list(OBJECTS)?;
-        let there = listed.iter().filter_map(|file| Some((ObjectId::of_key(&file.key)?, file.bytes))).collect();
+        let there =
+            listed.iter().filter_map(|file| Some((ObjectId::of_key(&file.key)?, file.bytes))).collect();
         Ok(Objects { repository, plan, there, written: HashSet::new() })
     }
 
@@ -139,7 +150,10 @@ impl<'m> Objects<'m> {
         for of in self.written.iter().filter(|of| !self.there.contains_key(&of.id)) {
             if let Err(error) = self.repository.target().remove(&of.id.key()) {
                 let error = error.for_operator();
-                tracing::warn!(error, "an object of a backup that failed stays until old backups are removed");
+                tracing::warn!(
+                    error,
+                    "an object of a backup that failed stays until old backups are removed"
+                );
                 return;
             }
         }
@@ -173,10 +187,12 @@ impl Making<'_, '_> {
         let mut lists = self.first_pages(last)?;
         let mut kept = BTreeMap::new();
         self.files(&mut kept)?;
+        let held = (self.plan.hold)();
         let rows = self.rows(export)?;
         let moment = (self.plan.now)();
         let late_lists_from = lists.len() as u64;
         let late = self.late_pages(&lists)?;
+        drop(held);
         lists.extend(late);
         self.files(&mut kept)?;
         self.repository.target().settle()?;
@@ -217,8 +233,9 @@ impl Making<'_, '_> {
     fn key(&mut self) -> Result<Option<SmallFile>> {
         let Some(passphrase) = self.plan.passphrase else { return Ok(None) };
         let file = self.plan.key_file;
-        let plain = fs::read(file)
-            .map_err(|e| Error::invalid("storage.key_file", format!("{} cannot be read: {e}", file.display())))?;
+        let plain = fs::read(file).map_err(|e| {
+            Error::invalid("storage.key_file", format!("{} cannot be read: {e}", file.display()))
+        })?;
         let object = self.objects.put(&passphrase.seal(KEY, &plain)?)?;
         Ok(Some(SmallFile { object, sealing: Sealing::Passphrase }))
     }
@@ -292,8 +309,9 @@ impl Making<'_, '_> {
         let file = shelf.file(root, &hash);
         let stored = match fs::read(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            stored => stored
-                .map_err(|e| Error::unavailable(format!("{} cannot be read: {e}", file.display())))?,
+            stored => {
+                stored.map_err(|e| Error::unavailable(format!("{} cannot be read: {e}", file.display())))?
+            }
         };
         if !shelving.pack.is_empty() && shelving.pack.len() + stored.len() > PACK_BYTES {
             self.end_pack(shelving)?;
@@ -361,10 +379,7 @@ impl Making<'_, '_> {
         Ok(())
     }
 
-    fn rows(
-        &mut self,
-        export: &mut dyn FnMut(TakeRowsOf<'_>) -> Result<Duration>,
-    ) -> Result<Vec<ObjectRef>> {
+    fn rows(&mut self, export: &mut dyn FnMut(TakeRowsOf<'_>) -> Result<Duration>) -> Result<Vec<ObjectRef>> {
         let (mut writer, mut runs) = (RowsWriter::default(), Vec::new());
         let mut count = 0;
         let pause = export(&mut |part: RowsOf| {

@@ -160,8 +160,7 @@ impl Manifest {
     pub(crate) fn read(id: &BackupId, bytes: &[u8]) -> Result<Manifest> {
         let damaged = || Error::conflict("its checksum is not that of its content: it is damaged or cut off");
         let end = DIGEST.len() + 64 + 1;
-        let (text, last) =
-            bytes.len().checked_sub(end).map(|at| bytes.split_at(at)).ok_or_else(damaged)?;
+        let (text, last) = bytes.len().checked_sub(end).map(|at| bytes.split_at(at)).ok_or_else(damaged)?;
         let last = std::str::from_utf8(last).ok().and_then(|last| last.strip_prefix(DIGEST));
         let digest = last.and_then(|last| last.strip_suffix('\n')).ok_or_else(damaged)?;
         if ObjectId::of(text).to_string() != digest {

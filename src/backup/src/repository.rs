@@ -76,9 +76,11 @@ impl Repository {
         if let Some(damaged) = listing.damaged.first() {
             return Err(Error::conflict(format!("{damaged}. Name a backup that is whole with --backup ID")));
         }
-        listing.backups.into_iter().next_back().ok_or_else(|| {
-            Error::conflict(format!("{} has no backup", self.name()))
-        })
+        listing
+            .backups
+            .into_iter()
+            .next_back()
+            .ok_or_else(|| Error::conflict(format!("{} has no backup", self.name())))
     }
 
     /// Writes a manifest, which makes the backup.

@@ -106,7 +106,9 @@ fn refuse_what_is_there(backup: &Manifest, into: &Destination<'_>) -> Result<boo
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
     let made = match fs::read_dir(into.data) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) => return Err(Error::invalid("storage.data_dir", format!("{data} cannot be looked into: {error}"))),
+        Err(error) => {
+            return Err(Error::invalid("storage.data_dir", format!("{data} cannot be looked into: {error}")));
+        }
         Ok(mut entries) => {
             if entries.next().is_some() {
                 let reason = format!("{data} is not empty; a backup is restored into an empty folder only");
@@ -121,7 +123,10 @@ fn refuse_what_is_there(backup: &Manifest, into: &Destination<'_>) -> Result<boo
         return Err(Error::invalid("storage.key_file", reason));
     }
     if backup.config.is_some() && is_there(into.config) {
-        return Err(Error::conflict(format!("{} is there already; move it away first", into.config.display())));
+        return Err(Error::conflict(format!(
+            "{} is there already; move it away first",
+            into.config.display()
+        )));
     }
     Ok(made)
 }
@@ -241,12 +246,16 @@ impl Restoring<'_> {
         for file in &self.backup.files {
             self.check()?;
             let Some(path) = files::inside(self.into.data, &file.path) else {
-                return Err(Error::conflict(format!("{:?} is no path of a file in a data folder", file.path)));
+                return Err(Error::conflict(format!(
+                    "{:?} is no path of a file in a data folder",
+                    file.path
+                )));
             };
             let write = || -> Result<()> {
                 disk::make_folder(disk::folder_of(&path)).map_err(|e| failed(&path, &e))?;
                 disk::write_synced(&path, &[], false).map_err(|e| failed(&path, &e))?;
-                let mut open = fs::OpenOptions::new().append(true).open(&path).map_err(|e| failed(&path, &e))?;
+                let mut open =
+                    fs::OpenOptions::new().append(true).open(&path).map_err(|e| failed(&path, &e))?;
                 for part in &file.parts {
                     let bytes = self.repository.object(part)?;
                     io::Write::write_all(&mut open, &bytes).map_err(|e| failed(&path, &e))?;

@@ -78,7 +78,8 @@ impl RowsWriter {
 
 /// Bytes compressed; the same bytes give the same.
 pub(crate) fn deflate(bytes: &[u8]) -> Result<Vec<u8>> {
-    zstd::bulk::compress(bytes, ZSTD_LEVEL).map_err(|e| base::Error::internal("compress a part of a backup", e))
+    zstd::bulk::compress(bytes, ZSTD_LEVEL)
+        .map_err(|e| base::Error::internal("compress a part of a backup", e))
 }
 
 /// Whether a run that is long enough ends behind this key.
@@ -107,7 +108,6 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Vec<RowsOf>> {
     }
     Ok(parts)
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -81,11 +81,15 @@ impl Passphrase {
     pub(crate) fn open(&self, what: &str, sealed: &[u8]) -> Result<Vec<u8>> {
         let mut reader = Reader(sealed);
         if reader.bytes(HEAD.len())? != HEAD {
-            return Err(Error::conflict(format!("{what} is sealed in a way that this release does not know")));
+            return Err(Error::conflict(format!(
+                "{what} is sealed in a way that this release does not know"
+            )));
         }
         let (memory, passes, lanes) = (reader.u32()?, reader.u32()?, reader.u32()?);
         if memory > MEMORY_KIB_MAX || passes > PASSES_MAX || lanes > LANES_MAX {
-            return Err(Error::conflict(format!("{what} asks for more memory or time than any release does")));
+            return Err(Error::conflict(format!(
+                "{what} asks for more memory or time than any release does"
+            )));
         }
         let salt: [u8; SALT_BYTES] = reader.array()?;
         let nonce: [u8; NONCE_LEN] = reader.array()?;

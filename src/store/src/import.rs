@@ -53,8 +53,11 @@ impl Import {
 
     /// Puts rows in, in the order in which they were exported.
     pub fn put(&mut self, rows: ImportedRows) -> Result<()> {
-        self.waiting_bytes +=
-            rows.rows.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum::<usize>();
+        self.waiting_bytes += rows
+            .rows
+            .iter()
+            .map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len))
+            .sum::<usize>();
         self.waiting.push(rows);
         if self.waiting_bytes >= COMMIT_BYTES { self.commit() } else { Ok(()) }
     }
