@@ -29,7 +29,7 @@ impl Dice {
 }
 
 /// Pages that carry their own number, some slow, some gone: the numbers tell a lost result from a doubled one.
-fn page(path: &str) -> Option<Answer> {
+pub fn page(path: &str) -> Option<Answer> {
     let number: u32 = path.strip_prefix("/p/")?.parse().ok()?;
     if number.is_multiple_of(11) {
         return Some(Answer::status(404));
@@ -39,7 +39,7 @@ fn page(path: &str) -> Option<Answer> {
 }
 
 /// Submits jobs until it is told to stop or the process dies; what was answered 201 is what counts.
-async fn submit(client: Client, web: String, first: u32, stop: Arc<AtomicBool>) -> Vec<String> {
+pub async fn submit(client: Client, web: String, first: u32, stop: Arc<AtomicBool>) -> Vec<String> {
     let mut answered = Vec::new();
     let mut number = first;
     while !stop.load(Ordering::Relaxed) {
@@ -95,7 +95,7 @@ async fn a_killed_collection_ends_with_one_result_for_each_job() {
 }
 
 /// Waits until every answered job has ended, then compares redb, ledger, search and SQL.
-async fn agrees(process: &Process, key: &str, answered: &BTreeSet<String>) {
+pub async fn agrees(process: &Process, key: &str, answered: &BTreeSet<String>) {
     let client = &process.client().bearer(key);
     let ids: Vec<_> = answered.iter().collect();
     let jobs = eventually("all answered jobs end", SETTLE_MAX, || async {

@@ -10,6 +10,7 @@ mod attributes;
 mod audit;
 mod auth;
 mod auth_model;
+mod backup;
 mod batches;
 mod benchmarks;
 mod bi;

@@ -149,6 +149,7 @@ actions! {
     RechargeRequested "recharge.requested" "recharge" "More credits were asked for.";
     RechargeApproved "recharge.approved" "recharge" "The operator approved a request for credits; they were added.";
     RechargeDenied "recharge.denied" "recharge" "The operator denied a request for credits.";
+    BackupStarted "backup.started" "backup" "The operator had a backup made of the box.";
     MailRetried "mail.retried" "mail" "The operator let messages be sent again.";
     // Whatever is asked for.
     AccessDenied "access.denied" "operation" "A caller was refused an operation: a permission, role or proof was missing.";

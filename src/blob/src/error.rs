@@ -15,6 +15,8 @@ pub enum BlobError {
     TooLarge { bytes: u64 },
     /// All pages of the organization were removed, and no more are taken.
     Emptied,
+    /// Pages are not removed while a backup is being made; to be tried again.
+    Held,
     /// What is kept under this hash is not the page.
     Corrupt { hash: BlobHash, why: &'static str },
     /// It lies in another place, which does not give it at the moment; says why, in words for whoever set that place up.
@@ -49,6 +51,7 @@ impl fmt::Display for BlobError {
                 write!(f, "the page has {bytes} bytes, more than the {PAGE_BYTES_MAX} that are kept")
             }
             BlobError::Emptied => f.write_str("the organization keeps no pages any more"),
+            BlobError::Held => f.write_str("no pages are removed while a backup is being made"),
             BlobError::Corrupt { hash, why } => write!(f, "the stored page {hash} is damaged: {why}"),
             BlobError::Away { why } => write!(f, "the page lies in another storage: {why}"),
             BlobError::Failed { doing, .. } => write!(f, "could not {doing}"),
@@ -63,7 +66,8 @@ impl Error for BlobError {
             BlobError::TooLarge { .. }
             | BlobError::Corrupt { .. }
             | BlobError::Away { .. }
-            | BlobError::Emptied => None,
+            | BlobError::Emptied
+            | BlobError::Held => None,
         }
     }
 }

@@ -101,6 +101,8 @@ struct Inner {
     emptied: RwLock<HashSet<Uuid>>,
     /// Held shared while a page is kept, and alone by who removes one because it was not kept again for long.
     keeping: RwLock<()>,
+    /// How many hold removals back.
+    held: AtomicU64,
     /// Where pages lie that are not here.
     elsewhere: OnceLock<Arc<dyn Elsewhere>>,
 }
@@ -127,6 +129,7 @@ impl BlobStore {
             unfinished: AtomicU64::new(0),
             emptied: RwLock::default(),
             keeping: RwLock::default(),
+            held: AtomicU64::new(0),
             elsewhere: OnceLock::new(),
         };
         Ok(BlobStore { inner: Arc::new(inner) })
@@ -135,6 +138,15 @@ impl BlobStore {
     /// From now on pages that are not here are looked for there; once in the life of the store.
     pub fn look_elsewhere(&self, elsewhere: Arc<dyn Elsewhere>) {
         let _ = self.inner.elsewhere.set(elsewhere);
+    }
+
+    /// From when this returns until what it gives is dropped no page is removed: what was to go stays for its next round, and
+    /// removing all pages of an organization is an error, to be tried again.
+    pub fn hold_removals(&self) -> HeldRemovals {
+        self.inner.held.fetch_add(1, Ordering::SeqCst);
+        // Whoever removes one at the moment has looked before.
+        drop(self.inner.keeping.write());
+        HeldRemovals(Arc::clone(&self.inner))
     }
 
     /// The pages of one organization.
@@ -167,6 +179,15 @@ impl BlobStore {
             sweep(&store.root, age).map_err(|error| BlobError::from_io("sweep unfinished pages", error))
         })
         .await
+    }
+}
+
+/// Holds removals of pages back; see [`BlobStore::hold_removals`].
+pub struct HeldRemovals(Arc<Inner>);
+
+impl Drop for HeldRemovals {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -267,6 +288,9 @@ impl OrgBlobs {
             // Nobody keeps it between the look at its time and its end.
             let _alone = store.keeping.write();
             store.check()?;
+            if store.is_held() {
+                return Ok(false);
+            }
             let file = store.file(org, &hash);
             match fs::metadata(&file).and_then(|found| found.modified()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -296,6 +320,9 @@ impl OrgBlobs {
     /// takes none, as long as this process lives.
     pub async fn delete_all(&self) -> Result<BlobUsage, BlobError> {
         self.store.check()?;
+        if self.store.is_held() {
+            return Err(BlobError::Held);
+        }
         self.store.emptied.write().insert(self.org);
         self.store.known.forget_all(self.org);
         let usage = self.usage().await?;
@@ -338,6 +365,10 @@ impl Inner {
     fn check(&self) -> Result<(), BlobError> {
         let checked = self.opened.as_ref().map_or(Ok(()), disk::Found::check);
         checked.map_err(|error| BlobError::from_io("look for a page in its folder", error))
+    }
+
+    fn is_held(&self) -> bool {
+        self.held.load(Ordering::SeqCst) > 0
     }
 
     fn file(&self, org: Uuid, hash: &BlobHash) -> PathBuf {
@@ -491,6 +522,7 @@ pub fn inspect(root: &Path, org: Uuid, hash: &BlobHash) -> Result<bool, BlobErro
         unfinished: AtomicU64::new(0),
         emptied: RwLock::default(),
         keeping: Default::default(),
+        held: AtomicU64::new(0),
         elsewhere: OnceLock::new(),
     };
     let stored = pages.stored(org, hash)?;

@@ -288,3 +288,24 @@ async fn a_page_that_was_on_its_way_does_not_stay_where_all_were_removed() {
     assert_eq!(gone.usage().await.unwrap(), BlobUsage::default());
     assert_eq!(kept.get_page(&there.hash).await.unwrap(), Some(page));
 }
+
+#[tokio::test]
+async fn nothing_is_removed_while_removals_are_held() {
+    let (folder, store) = store();
+    let pages = store.org(Uuid::now_v7());
+    let kept = pages.put_page(Bytes::from_static(b"a page")).await.unwrap();
+    let held = (store.hold_removals(), store.hold_removals());
+    assert!(!pages.remove_untouched(&kept.hash, Duration::ZERO).await.unwrap());
+    pages.drop_local(&kept.hash).await.unwrap();
+    assert!(matches!(pages.delete_all().await, Err(BlobError::Held)));
+    drop(held.0);
+    assert!(!pages.remove_untouched(&kept.hash, Duration::ZERO).await.unwrap());
+    assert!(pages.get_page(&kept.hash).await.unwrap().is_some());
+    // It takes pages still.
+    let more = pages.put_page(Bytes::from_static(b"another")).await.unwrap();
+    drop(held.1);
+    assert!(pages.remove_untouched(&kept.hash, Duration::ZERO).await.unwrap());
+    assert_eq!(pages.delete_all().await.unwrap().objects, 1);
+    assert!(pages.get_page(&more.hash).await.unwrap().is_none());
+    drop(folder);
+}

@@ -14,7 +14,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use toml::{Table, Value};
@@ -41,6 +41,9 @@ pub struct Config {
     pub server: ServerConfig,
     pub storage: StorageConfig,
     pub log: LogConfig,
+    /// The file that it was read from, if any.
+    #[serde(skip)]
+    file: Option<PathBuf>,
     /// The sections of the slices.
     #[serde(skip)]
     sections: Vec<Arc<dyn AnySection>>,
@@ -257,6 +260,17 @@ impl Config {
     pub fn public_path(&self) -> String {
         let given = WebUrl::parse(&self.server.public_url).ok();
         given.map_or(String::new(), |url| url.as_url().path().trim_end_matches('/').to_owned())
+    }
+
+    /// The same, read from this file.
+    #[must_use]
+    pub(crate) fn read_from(self, file: Option<&Path>) -> Config {
+        Config { file: file.map(Path::to_owned), ..self }
+    }
+
+    /// The file that it was read from, if any.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// Where the secrets are.

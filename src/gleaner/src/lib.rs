@@ -11,6 +11,7 @@
 //! |---|---|---|
 //! | [`base`] | ids, errors, codecs, limits, cursors, clocks, web addresses: no I/O | |
 //! | [`disk`] | files and folders that outlive a power cut, and the room on a disk | |
+//! | `backup` | backups: objects named by their content, one manifest a backup; knows neither store nor pages | base, disk |
 //! | [`page`] | HTML, XPath over it, typed values out of it: bytes in memory, usable alone | |
 //! | [`content`] | the main content of a page as Markdown or text: bytes in memory, usable alone | page (its tree) |
 //! | `induce` | XPaths learned from labelled pages, or from pages' own structured data: no I/O | page |
@@ -31,7 +32,7 @@
 //! | [`server`] | accept loop, route table, gates, inputs, envelopes, OpenAPI, background tasks: knows no resource | base, store |
 //! | `cli` | the command line for a box's users, over its API | base, fetch (its TLS), outputs (messages, signatures) |
 //! | `webui` | the console's files for browsers, built from `src/console/ui` and embedded | |
-//! | `gleaner` | this one: [`features`], one slice a capability; [`app`] wires the parts, serves, drains; [`config`], [`admin`], [`doctor`], [`log`] and [`demo`] stand beside it | all |
+//! | `gleaner` | this one: [`features`], one slice a capability; [`app`] wires the parts, serves, drains; [`config`], [`admin`], [`backups`], [`doctor`], [`log`] and [`demo`] stand beside it | all |
 //!
 //! The crates between `disk` and `dispatch` know no HTTP and no resource. Each has an error type of its own, in words a
 //! customer may read; the slices turn it into the API's.
@@ -54,6 +55,7 @@
 
 pub mod admin;
 pub mod app;
+pub mod backups;
 pub mod config;
 pub mod console;
 pub mod demo;

@@ -5,6 +5,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use gleaner::admin;
 use gleaner::admin::commands::AdminCommand;
 use gleaner::app::{self, App, Renewed};
+use gleaner::backups::{self, BackupArguments, RestoreArguments};
 use gleaner::config::{Config, LogFormat};
 use gleaner::log::{self, Log};
 use gleaner::mcp_stdio;
@@ -79,6 +80,10 @@ enum Command {
         #[command(subcommand)]
         command: UpgradeCommand,
     },
+    /// Make a backup of an appliance, whether it runs or is off; list or verify backups.
+    Backup(BackupArguments),
+    /// Restore a backup into an empty data folder, of an appliance that is off.
+    Restore(RestoreArguments),
     /// Let an agent on this machine use a box: the Model Context Protocol over standard input and output, passed on to the box.
     Mcp {
         /// The address of the box, as in a browser: else what GLEANER_URL says, else http://127.0.0.1:8420. Its API key is read from
@@ -211,6 +216,8 @@ fn run(command: Command) -> Result<ExitCode> {
             return Ok(if plan.opens() { ExitCode::SUCCESS } else { ExitCode::from(doctor::EXIT_FAULTS) });
         }
         Command::Serve { config, new } => serve(config, new)?,
+        Command::Backup(arguments) => print_json(&backups::back_up(arguments, load, &runtime()?)?)?,
+        Command::Restore(arguments) => print_json(&backups::restore(&arguments, load, &runtime()?)?)?,
         Command::Demo { once } => {
             let level = std::env::var("GLEANER_LOG__LEVEL").unwrap_or_else(|_| "warn".to_owned());
             let (log, _for_good) = log_to_stderr(&level, LogFormat::Text)?;
@@ -223,16 +230,12 @@ fn run(command: Command) -> Result<ExitCode> {
                 Some(socket) => socket,
                 None => load(config)?.socket(),
             };
-            let pretty = |answer: &serde_json::Value| {
-                let text = serde_json::to_string_pretty(answer);
-                print(&format!("{}\n", text.map_err(|e| Error::internal("print the answer", e))?))
-            };
             if command.is_checkup {
                 let found = runtime()?.block_on(admin::checkup(&socket))?;
-                pretty(&found["report"])?;
+                print_json(&found["report"])?;
                 return Ok(of_report(&found["report"]));
             }
-            pretty(&runtime()?.block_on(admin::call(&socket, &command.request()?))?)?;
+            print_json(&runtime()?.block_on(admin::call(&socket, &command.request()?))?)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -310,6 +313,11 @@ fn man(folder: &Path) -> Result<()> {
 
 fn print(text: &str) -> Result<()> {
     log::print(text).map_err(|e| Error::internal("print the answer", e))
+}
+
+fn print_json(answer: &serde_json::Value) -> Result<()> {
+    let text = serde_json::to_string_pretty(answer).map_err(|e| Error::internal("print the answer", e))?;
+    print(&format!("{text}\n"))
 }
 
 /// Where a package of a distribution has the configuration of the box.

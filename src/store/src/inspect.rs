@@ -7,6 +7,7 @@ use super::audit::{ChainReport, CheckSeal, ORG_TABLES, check_chain};
 use super::changes;
 use super::check::{AnyTable, CheckSnapshot, TableReport, sum_fixes};
 use super::engine::{Backing, DatabaseHandle};
+use super::export::{self, Exported, TakeRows};
 use super::migrate;
 use super::raw::View;
 use super::scope::SystemScope;
@@ -65,6 +66,17 @@ impl Inspection {
     /// The number of the layout that the file has, and of the newest that this release knows.
     pub fn layout(&self) -> Result<(u32, u32)> {
         self.handle.read(|view| migrate::applied(view)).map(|done| (done, migrate::known()))
+    }
+
+    /// Tells this store from every other; see [`super::Store::id`].
+    pub fn id(&self) -> Result<Option<Uuid>> {
+        let row = self.handle.read(|view| view.get(super::META, super::STORE_ID))?;
+        Ok(row.and_then(|bytes| Uuid::from_slice(&bytes).ok()))
+    }
+
+    /// Gives every row of the file; see [`super::Store::export`].
+    pub fn export(&self, stop: &dyn Fn() -> bool, take: TakeRows<'_>) -> Result<Exported> {
+        export::run_at_rest(&self.handle, stop, take)
     }
 
     /// Walks every audit chain, the box's own first. `must_have` is the table that every organization has a row in: one

@@ -20,8 +20,10 @@ mod engine;
 mod entries;
 mod erase;
 mod event;
+mod export;
 pub mod fault;
 mod health;
+mod import;
 mod index_key;
 mod inspect;
 mod key;
@@ -59,7 +61,9 @@ pub use counts::{Fix, Growth, PendingGrowth, Used};
 pub use entries::{Entry, GlobalEntry, IndexStep};
 pub use erase::ErasedRows;
 pub use event::{Detail, Event};
+pub use export::{Exported, ExportedRows, TakeRows};
 pub use health::WriterHealth;
+pub use import::{Import, ImportedRows};
 pub use index_key::{IndexKey, IndexKeys, NoPart, Prefix, Seek};
 pub use inspect::Inspection;
 pub use key::{AsPart, Key, KeyPart, LastText, Name};
@@ -306,6 +310,15 @@ impl Store {
             reserve_bytes: self.inner.reserve_bytes.load(Ordering::Relaxed),
         };
         rewrite::run(&self.inner.handle, &self.inner.writer, looked_for, &limits)
+    }
+
+    /// Gives every row of the file as it is at one moment, the end of the walk, while reads and writes go on: rows that change
+    /// meanwhile are given again, so that a later one takes the place of an earlier one with the same table and key. No read
+    /// lives longer than some megabytes take. Blocks for as long as taking them takes; `stop` ends it early, with an error.
+    pub fn export(&self, stop: &dyn Fn() -> bool, take: TakeRows<'_>) -> Result<Exported> {
+        // The same notes of what changes serve a rewriting.
+        let _alone = self.inner.rewriting.lock();
+        export::run(&self.inner.handle, &self.inner.writer, stop, take)
     }
 
     /// Commits what waits and closes the file. Later calls answer 503.

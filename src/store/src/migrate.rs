@@ -71,7 +71,8 @@ const GLOBALS_OF_2: &[&str] = &[
     "jobs.ready",
 ];
 
-const APPLIED: &[u8] = b"migrations_applied";
+/// Where the number of the layout stands.
+pub(super) const APPLIED: &[u8] = b"migrations_applied";
 
 /// The number of the newest layout that this release knows.
 pub(super) fn known() -> u32 {
@@ -80,10 +81,14 @@ pub(super) fn known() -> u32 {
 
 /// The number of the layout that the file has.
 pub(super) fn applied(view: &dyn View) -> Result<u32> {
-    match view.get(META, APPLIED)? {
+    number(view.get(META, APPLIED)?.as_deref())
+}
+
+/// The number of the layout, as it is written.
+pub(super) fn number(row: Option<&[u8]>) -> Result<u32> {
+    match row {
         None => Ok(0),
         Some(bytes) => bytes
-            .as_slice()
             .try_into()
             .map(u32::from_be_bytes)
             .map_err(|_| Error::internal("read the layout's version", "it is damaged")),

@@ -387,7 +387,8 @@ fn copy_keys(handle: &DatabaseHandle, to: &redb::WriteTransaction, noted: NotedK
     Ok(())
 }
 
-fn tables(handle: &DatabaseHandle) -> Result<Vec<&'static str>> {
+/// The names of all tables of the file.
+pub(super) fn tables(handle: &DatabaseHandle) -> Result<Vec<&'static str>> {
     let tx = handle.database()?.begin_read().map_err(failed)?;
     let listed = tx.list_tables().map_err(failed)?;
     Ok(listed.map(|table| interned(table.name())).collect())

@@ -14,6 +14,19 @@ const HIDDEN: &str = "(hidden)";
 /// Keys whose values are for nobody's eyes.
 const SECRETS: [&str; 3] = ["server.metrics_token", "mail.password", "llm.key"];
 
+/// Whether a configuration's text has a secret in it; one that cannot be read may have.
+pub(crate) fn has_secrets(text: &str) -> bool {
+    let Ok(table) = text.parse::<Table>() else { return true };
+    SECRETS.iter().any(|key| {
+        let mut parts = key.split('.');
+        let first = parts.next().and_then(|part| table.get(part));
+        parts
+            .fold(first, |value, part| value?.get(part))
+            .and_then(Value::as_str)
+            .is_some_and(|text| !text.is_empty())
+    })
+}
+
 /// Something that is wrong.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
@@ -305,6 +318,7 @@ mod tests {
     #[test]
     fn keys_that_sound_secret_are_hidden_or_known_to_be_none() {
         let none = ["server.tls.key", "storage.key_file", "mail.password_file", "llm.key_file"];
+        let none = [&none[..], &["backup.s3_access_key_id", "backup.s3_secret_file"]].concat();
         for setting in settings("", "", Vec::new()).unwrap() {
             let name = setting.key.rsplit('.').next().unwrap_or_default().to_owned();
             let sounds =

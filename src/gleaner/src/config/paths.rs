@@ -62,6 +62,7 @@ mod tests {
             include_str!("../config.rs"),
             include_str!("../features/auth/config.rs"),
             include_str!("../features/audit/config.rs"),
+            include_str!("../features/backups/config.rs"),
             include_str!("../features/bi/config.rs"),
             include_str!("../features/mail/config.rs"),
             include_str!("../features/providers/config.rs"),
@@ -78,6 +79,6 @@ mod tests {
                 assert!(at > 0 && lines[at - 1].contains("deserialize_with = \"paths::"), "{line}");
             }
         }
-        assert_eq!(paths, 8, "the paths that there are");
+        assert_eq!(paths, 10, "the paths that there are");
     }
 }

@@ -12,6 +12,7 @@ pub mod analytics;
 pub mod api_keys;
 pub mod audit;
 pub mod auth;
+pub mod backups;
 pub mod benchmarks;
 pub mod bi;
 pub mod billing;
@@ -270,6 +271,7 @@ pub static ALL: &[&Feature] = &[
     &agents::FEATURE,
     &analytics::FEATURE,
     &audit::FEATURE,
+    &backups::FEATURE,
     &raw::FEATURE,
     &account::FEATURE,
     &console::FEATURE,

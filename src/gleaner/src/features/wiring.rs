@@ -102,6 +102,11 @@ pub(crate) fn sections() -> Vec<&'static SectionSpec> {
     ALL.iter().flat_map(|feature| feature.sections).collect()
 }
 
+/// The folders of the data folder that slices fill.
+pub fn folders() -> impl Iterator<Item = &'static Folder> {
+    ALL.iter().flat_map(|feature| feature.folders)
+}
+
 /// The variables of this process's environment that may be meant for the box. One of them that is not UTF-8 is refused by its
 /// name; others are nobody's business here.
 fn environment() -> Result<Vec<(String, String)>> {
@@ -138,7 +143,7 @@ impl Config {
     /// working directory.
     pub fn load(file: Option<&Path>, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
         let (name, given) = text_of(file)?;
-        Config::merge(&name, &given, env)
+        Ok(Config::merge(&name, &given, env)?.read_from(file))
     }
 
     /// Every fault of `file`, if there is one, and of the environment of this process.

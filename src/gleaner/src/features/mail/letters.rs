@@ -24,6 +24,7 @@ static CONFIRM_RECIPIENT: Template = template!("confirm_recipient");
 static TEST: Template = template!("test");
 static DISK_LOW: Template = template!("disk_low");
 static DISK_WELL: Template = template!("disk_well");
+static BACKUP_FAILED: Template = template!("backup_failed");
 
 /// Characters of somebody's name in a message.
 const NAME_CHARS_MAX: usize = 80;
@@ -156,6 +157,12 @@ pub(super) fn test_letter(url: &str) -> Result<Rendered> {
 pub(super) fn disk_letter(is_low: bool, url: &str) -> Result<Rendered> {
     let template = if is_low { &DISK_LOW } else { &DISK_WELL };
     template.render(&[("box", url)]).map_err(|e| Error::internal("write a message", e))
+}
+
+/// What the operator is told when a backup failed.
+pub(super) fn backup_letter(url: &str, target: &str, reason: &str) -> Result<Rendered> {
+    let values = [("box", url), ("target", target), ("reason", reason)];
+    BACKUP_FAILED.render(&values).map_err(|e| Error::internal("write a message", e))
 }
 
 /// Where a token is used. It stands behind the `#`, which browsers keep to themselves: it is in no log of a server or a

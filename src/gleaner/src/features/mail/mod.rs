@@ -29,7 +29,7 @@ use crate::config::SectionSpec;
 use crate::features::Feature;
 use crate::features::wiring::Wiring;
 use base::Result;
-use base::clock::Moment;
+use base::clock::{Moment, Timestamp};
 use base::ids::{MailId, OrgId};
 use futures::future::BoxFuture;
 use rows::{MAIL_BY_ABOUT, MAIL_BY_ADDRESS, MAIL_BY_ORG};
@@ -193,6 +193,13 @@ impl NewMail<'_> {
         };
         tx.put(&MAIL, &mail.id, &mail)
     }
+}
+
+/// Tells the operator that a backup to `target` failed, past the queue; nothing where nobody is to be told of the box.
+pub async fn tell_of_backup(mailer: &Mailer, now: Timestamp, target: &str, reason: &str) -> Result<()> {
+    let Some(operator) = mailer.operator.as_deref().filter(|_| mailer.smtp.is_some()) else { return Ok(()) };
+    let letter = letters::backup_letter(&mailer.public_url, target, reason)?;
+    outbox::send_now(mailer, now, operator, letter).await
 }
 
 /// Removes the messages of a kind that are about an account or an invitation and were not sent: what they carry is used
