@@ -72,6 +72,7 @@ mod tidy;
 mod trials;
 mod uploads;
 mod urls;
+mod watching;
 mod workflows;
 
 use ::harness;

@@ -21,6 +21,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
 pub mod commands;
+mod level;
 
 pub use wiring::commands::Request;
 
@@ -28,6 +29,8 @@ pub use wiring::commands::Request;
 /// as long as its clock says.
 const STATUS: &str = "status";
 const CLOCK_ACCEPT: &str = "clock_accept";
+/// The command that a live view asks again and again.
+pub const LOOK: &str = "look";
 
 /// A request line, bytes: schemas are imported through it.
 const LINE_BYTES_MAX: u64 = 16 << 20;
@@ -45,8 +48,17 @@ enum Answer {
     Refused(String),
 }
 
-/// Numbers of the box for `status`; app knows them.
+/// Numbers of the box; app knows them.
 pub type StatusFn = Arc<dyn Fn() -> Value + Send + Sync>;
+
+/// What the box says of itself.
+#[derive(Clone)]
+pub struct Views {
+    /// For `status`.
+    pub status: StatusFn,
+    /// For a live view. It reads the store, so it is asked on a thread that may block.
+    pub look: StatusFn,
+}
 
 /// The operator's socket; it is removed when this is dropped.
 pub struct AdminSocket {
@@ -74,7 +86,7 @@ impl AdminSocket {
     }
 
     /// Answers from now on.
-    pub fn serve(&mut self, services: Arc<Services>, status: StatusFn) {
+    pub fn serve(&mut self, services: Arc<Services>, views: Views) {
         let Some(listener) = self.listener.take() else { return };
         self.accepting = Some(tokio::spawn(async move {
             loop {
@@ -87,9 +99,9 @@ impl AdminSocket {
                         continue;
                     }
                 };
-                let (services, status) = (services.clone(), status.clone());
+                let (services, views) = (services.clone(), views.clone());
                 tokio::spawn(async move {
-                    let served = tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, services, &status));
+                    let served = tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, services, &views));
                     if let Ok(Err(error)) = served.await {
                         tracing::warn!(%error, "an operator's connection failed");
                     }
@@ -127,12 +139,12 @@ impl Drop for AdminSocket {
     }
 }
 
-async fn serve(stream: UnixStream, services: Arc<Services>, status: &StatusFn) -> std::io::Result<()> {
+async fn serve(stream: UnixStream, services: Arc<Services>, views: &Views) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match serde_json::from_str(&line) {
-        Ok(request) => match Origin::operator().scope(answer(request, services, status)).await {
+        Ok(request) => match Origin::operator().scope(answer(request, services, views)).await {
             Ok(value) => Answer::Ok(value),
             Err(error) => {
                 tracing::warn!(%error, "an operator's command was refused");
@@ -146,9 +158,15 @@ async fn serve(stream: UnixStream, services: Arc<Services>, status: &StatusFn) -
     write.write_all(text.as_bytes()).await
 }
 
-async fn answer(request: Request, services: Arc<Services>, status: &StatusFn) -> Result<Value> {
+async fn answer(request: Request, services: Arc<Services>, views: &Views) -> Result<Value> {
     match request.command.as_str() {
-        STATUS => Ok(status()),
+        STATUS => Ok((views.status)()),
+        LOOK => {
+            let look = Arc::clone(&views.look);
+            let looked = tokio::task::spawn_blocking(move || look()).await;
+            looked.map_err(|e| Error::internal("look at the box", e))
+        }
+        level::NAME => level::run(request.given, &services).await,
         CLOCK_ACCEPT => {
             let accepted = services.clock().accept();
             if let Some(off) = accepted {
