@@ -74,6 +74,7 @@ mod tidy;
 mod trials;
 mod uploads;
 mod urls;
+mod watching;
 mod workflows;
 
 use ::harness;

@@ -117,6 +117,7 @@ actions! {
     ResultDeleted "result.deleted" "result" "Results were deleted, with pages that only they named.";
     ResultBackfilled "result.backfilled" "result" "Stored pages were read again, and what they say put into their results.";
     AttributesSaved "attributes.saved" "attributes" "An organization's own attributes for a domain were changed.";
+    LogLevelSet "log.level_set" "log" "The operator changed what the box's log shows.";
     ClockAccepted "clock.accepted" "clock" "The operator vouched for the machine's clock: terms end by what it says.";
     DiscoveryStarted "discovery.started" "discovery" "A schema was to be found out from stored pages.";
     SchemaDiscovered "schema.discovered" "schema" "The box made a platform schema out of stored pages.";

@@ -20,6 +20,7 @@ pub mod permission;
 pub mod printable;
 pub mod similar;
 pub mod terms;
+pub mod trace;
 pub mod web;
 pub mod words;
 

@@ -3,7 +3,6 @@
 //! One request and one answer a connection, each one line of JSON. There is no password: who can open the socket can
 //! read the data folder anyway (mode 0600, in a folder of mode 0700).
 
-use crate::config::Config;
 use crate::doctor::Checkup;
 use crate::features::wiring;
 use base::audit::Action;
@@ -23,6 +22,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
 pub mod commands;
+mod level;
 
 pub use wiring::commands::Request;
 
@@ -35,6 +35,8 @@ const DOCTOR: &str = "doctor";
 const DOCTOR_ASK: &str = "doctor_ask";
 /// How often it is asked how far a look is.
 const ASKED_EVERY: Duration = Duration::from_millis(300);
+/// The command that a live view asks again and again.
+pub const LOOK: &str = "look";
 
 /// A request line, bytes: schemas are imported through it.
 const LINE_BYTES_MAX: u64 = 16 << 20;
@@ -52,8 +54,19 @@ enum Answer {
     Refused(String),
 }
 
-/// Numbers of the box for `status`; app knows them.
+/// Numbers of the box; app knows them.
 pub type StatusFn = Arc<dyn Fn() -> Value + Send + Sync>;
+
+/// What the box says of itself.
+#[derive(Clone)]
+pub struct Views {
+    /// For `status`.
+    pub status: StatusFn,
+    /// For a live view. It reads the store, so it is asked on a thread that may block.
+    pub look: StatusFn,
+    /// What looks after its data.
+    pub checkup: Arc<Checkup>,
+}
 
 /// The operator's socket; it is removed when this is dropped.
 pub struct AdminSocket {
@@ -81,8 +94,7 @@ impl AdminSocket {
     }
 
     /// Answers from now on.
-    pub fn serve(&mut self, services: Arc<Services>, status: StatusFn, config: &Config) {
-        let checkup = Checkup::of(config);
+    pub fn serve(&mut self, services: Arc<Services>, views: Views) {
         let Some(listener) = self.listener.take() else { return };
         self.accepting = Some(tokio::spawn(async move {
             loop {
@@ -95,10 +107,9 @@ impl AdminSocket {
                         continue;
                     }
                 };
-                let (services, status, checkup) = (services.clone(), status.clone(), checkup.clone());
+                let (services, views) = (services.clone(), views.clone());
                 tokio::spawn(async move {
-                    let served = serve(stream, services, &status, &checkup);
-                    let served = tokio::time::timeout(CONNECTION_TIME_MAX, served);
+                    let served = tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, services, &views));
                     if let Ok(Err(error)) = served.await {
                         tracing::warn!(%error, "an operator's connection failed");
                     }
@@ -136,17 +147,12 @@ impl Drop for AdminSocket {
     }
 }
 
-async fn serve(
-    stream: UnixStream,
-    services: Arc<Services>,
-    status: &StatusFn,
-    checkup: &Arc<Checkup>,
-) -> std::io::Result<()> {
+async fn serve(stream: UnixStream, services: Arc<Services>, views: &Views) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match serde_json::from_str(&line) {
-        Ok(request) => match Origin::operator().scope(answer(request, services, status, checkup)).await {
+        Ok(request) => match Origin::operator().scope(answer(request, services, views)).await {
             Ok(value) => Answer::Ok(value),
             Err(error) => {
                 tracing::warn!(%error, "an operator's command was refused");
@@ -160,16 +166,17 @@ async fn serve(
     write.write_all(text.as_bytes()).await
 }
 
-async fn answer(
-    request: Request,
-    services: Arc<Services>,
-    status: &StatusFn,
-    checkup: &Arc<Checkup>,
-) -> Result<Value> {
+async fn answer(request: Request, services: Arc<Services>, views: &Views) -> Result<Value> {
     match request.command.as_str() {
-        STATUS => Ok(status()),
-        DOCTOR => Ok(checkup.begin(&services)),
-        DOCTOR_ASK => Ok(checkup.ask()),
+        STATUS => Ok((views.status)()),
+        LOOK => {
+            let look = Arc::clone(&views.look);
+            let looked = tokio::task::spawn_blocking(move || look()).await;
+            looked.map_err(|e| Error::internal("look at the box", e))
+        }
+        level::NAME => level::run(request.given, &services).await,
+        DOCTOR => Ok(views.checkup.begin(&services)),
+        DOCTOR_ASK => Ok(views.checkup.ask()),
         CLOCK_ACCEPT => {
             let accepted = services.clock().accept();
             if let Some(off) = accepted {

@@ -5,29 +5,31 @@
 //! back jobs, let index and snapshots catch up, close the store. What does not end within `server.shutdown_sec` is
 //! named in the log.
 
-use crate::admin::{AdminSocket, StatusFn};
+use crate::admin::{AdminSocket, StatusFn, Views};
 use crate::config::Config;
+use crate::doctor::Checkup;
 use crate::features;
 use crate::features::wiring::{Wiring, in_order, tasks};
 use crate::trunk::check_seal;
 use base::clock::Clock;
 use base::health::Health;
 use base::ids;
+use base::trace::Tracer;
 use base::{Error, Result};
-use secrets::keyring::Purpose;
+use secrets::keyring::{Keyring, Purpose};
 use secrets::link::Links;
 use serde_json::json;
 use server::task::{Signals, Supervisor};
 use server::{
     Api, ApiSettings, Certificates, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings,
-    Services, TlsSettings,
+    Services, SlowLines, TlsSettings,
 };
 use sql::own_program;
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::Store;
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
@@ -37,6 +39,8 @@ mod descriptors;
 mod files;
 mod founding;
 mod limits;
+mod look;
+mod process;
 mod selftest;
 mod upkeep;
 mod watch;
@@ -112,15 +116,12 @@ impl App {
         let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
         let url = config.public_url(local);
         let metrics = Metrics::new();
-        let trunk = Services::new(store.clone())
-            .with(Arc::<Health>::default())
-            .with(Arc::new(Links::new(keyring.clone())))
-            .with(keyring)
-            .with(Arc::new(Signals::of(tasks())));
+        let trunk = trunk(&config, &store, &metrics, keyring);
         let services = wired(Wiring::new(&config, &url, local, &exe, trunk)).await?;
         let self_test = SelfTest::new(&metrics);
         let watch = Arc::new(Watch::over(&config.storage.data_dir));
         upkeep::measure(&metrics, &services, &watch);
+        let look = look::look(&config, url.clone(), &services, metrics.clone(), Arc::clone(&watch));
         let api = api(&config, &url, &services, metrics, upkeep::readiness(&services, &watch, &self_test));
         let server = Server::on(listeners, server_settings(&config), api.clone())
             .map_err(|e| Error::unavailable(e.to_string()))?;
@@ -130,7 +131,8 @@ impl App {
         let supervisor = Supervisor::start(tasks(), &services, api.metrics());
         let upkeep = tokio::spawn(upkeep::run(services.clone(), config.clone(), watch));
         let status = status(&store, &services, url.clone(), &self_test);
-        socket.serve(services.clone(), status, &config);
+        let checkup = Checkup::of(&config);
+        socket.serve(services.clone(), Views { status, look, checkup });
         let testing = tokio::spawn(Arc::clone(&self_test).run(services.clone()));
         self_test.first_round().await;
         tracing::info!(%url, data = %config.storage.data_dir.display(), "the appliance is ready");
@@ -241,6 +243,25 @@ fn api(
         metrics_token: Some(config.server.metrics_token.clone()).filter(|token| !token.is_empty()),
     };
     Api::new(services.clone(), &served(), callers, gate, settings, metrics, readiness)
+}
+
+/// The trunk's own parts, as slices find them.
+fn trunk(config: &Config, store: &Store, metrics: &Metrics, keyring: Arc<Keyring>) -> Services {
+    Services::new(store.clone())
+        .with(Arc::<Health>::default())
+        .with(Arc::<Tracer>::default())
+        .with(Arc::new(metrics.clone()))
+        .with(Arc::new(slow_requests(config, metrics)))
+        .with(Arc::new(Links::new(keyring.clone())))
+        .with(keyring)
+        .with(Arc::new(Signals::of(tasks())))
+}
+
+/// Which requests are told of as slow.
+fn slow_requests(config: &Config, metrics: &Metrics) -> SlowLines {
+    let help = "Requests that took as long as log.slow_request_ms, but for those that wait because their callers want it.";
+    let over = Duration::from_millis(config.log.slow_request_ms);
+    SlowLines::new(metrics, "gleaner_slow_requests_total", help, over)
 }
 
 /// The slices' routes, in the order of the slices.

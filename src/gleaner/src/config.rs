@@ -152,6 +152,7 @@ pub enum LogFormat {
 pub struct LogConfig {
     pub level: String,
     pub format: LogFormat,
+    pub slow_request_ms: u64,
 }
 
 /// A network, or a single address, which is the network of itself.
@@ -339,6 +340,7 @@ const BOUNDS: Bounds = &[
     ("storage.cache_mb", 1..=1 << 20),
     ("storage.reserve_mb", 0..=1 << 20),
     ("storage.upload_after_sec", 0..=86_400),
+    ("log.slow_request_ms", 0..=86_400_000),
 ];
 
 /// Every number of the configuration, by its key in full.

@@ -24,6 +24,7 @@
 //! | [`secrets`] | the box's keys, what is sealed with them, links that carry their own permission | base, disk |
 //! | [`fetch`] | pages through the address guard: connections, proxies, templates, the browser | base |
 //! | [`smtp`] | letters over SMTP | base, fetch (its TLS) |
+//! | [`telemetry`] | spans of traces to a collector, by OTLP | base, fetch (its TLS) |
 //! | `sinks` | rows of results into PostgreSQL servers and files, a batch at a time, each once | base, disk, fetch (its connector), s3, sql (cells) |
 //! | `s3` | objects in S3-compatible storage, over the box's own connections | base, fetch (its connector) |
 //! | [`search`] | full-text search over readings | disk |
@@ -64,5 +65,6 @@ pub mod features;
 pub mod log;
 pub mod mcp_stdio;
 pub mod service_manager;
+pub mod top;
 pub mod trunk;
 pub mod upgrade;

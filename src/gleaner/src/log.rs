@@ -5,6 +5,8 @@
 //! given up; the first one that can be is preceded by how many were lost. (`tracing_subscriber`'s own writer answers a
 //! failed write with `eprintln!`, which panics where standard error is broken: the thread that logged dies of its log.)
 
+pub mod level;
+
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -7,16 +7,16 @@ use gleaner::admin::commands::AdminCommand;
 use gleaner::app::{self, App, Renewed};
 use gleaner::backups::{self, BackupArguments, RestoreArguments};
 use gleaner::config::{Config, LogFormat};
+use gleaner::log::level::ApplyFilter;
 use gleaner::log::{self, Log};
 use gleaner::mcp_stdio;
 use gleaner::service_manager::ServiceManager;
-use gleaner::{demo, doctor, upgrade};
+use gleaner::{demo, doctor, top, upgrade};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
 
 /// A web data collection appliance: collects pages, extracts typed values, searches them, answers SQL.
 #[derive(Parser)]
@@ -220,7 +220,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Restore(arguments) => print_json(&backups::restore(&arguments, load, &runtime()?)?)?,
         Command::Demo { once } => {
             let level = std::env::var("GLEANER_LOG__LEVEL").unwrap_or_else(|_| "warn".to_owned());
-            let (log, _for_good) = log_to_stderr(&level, LogFormat::Text)?;
+            let log = log_to_stderr(&level, LogFormat::Text)?;
             let ended = runtime()?.block_on(async { demo::run(once, interrupted()?).await });
             log.flush();
             ended?;
@@ -230,12 +230,16 @@ fn run(command: Command) -> Result<ExitCode> {
                 Some(socket) => socket,
                 None => load(config)?.socket(),
             };
-            if command.is_checkup {
-                let found = runtime()?.block_on(admin::checkup(&socket))?;
-                print_json(&found["report"])?;
-                return Ok(of_report(&found["report"]));
-            }
-            print_json(&runtime()?.block_on(admin::call(&socket, &command.request()?))?)?;
+            let request = match command {
+                AdminCommand::Top(shown) => return runtime()?.block_on(top::run(&socket, &shown)),
+                AdminCommand::Checkup => {
+                    let found = runtime()?.block_on(admin::checkup(&socket))?;
+                    print_json(&found["report"])?;
+                    return Ok(of_report(&found["report"]));
+                }
+                AdminCommand::Ask(make) => make()?,
+            };
+            print_json(&runtime()?.block_on(admin::call(&socket, &request))?)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -269,7 +273,7 @@ fn of_report(report: &serde_json::Value) -> ExitCode {
 fn serve(file: Option<PathBuf>, is_new: bool) -> Result<()> {
     let mut config = load(file.clone())?;
     config.storage.begin_anew = is_new;
-    let (log, level) = log_to_stderr(&config.log.level, config.log.format)?;
+    let log = log_to_stderr(&config.log.level, config.log.format)?;
     let ended = runtime()?.block_on(async {
         let mut hangups = hangups()?;
         let mut stop = pin!(interrupted()?);
@@ -285,7 +289,7 @@ fn serve(file: Option<PathBuf>, is_new: bool) -> Result<()> {
             tokio::select! {
                 () = &mut stop => break,
                 () = &mut alive => {}
-                _ = hangups.recv() => reload(&app, file.clone(), &level),
+                _ = hangups.recv() => reload(&app, file.clone()),
             }
         }
         manager.stopping(grace + STOP_MARGIN);
@@ -403,7 +407,7 @@ fn hangups() -> Result<tokio::signal::unix::Signal> {
 
 /// Reads configuration and certificates again, and takes the log's level and the certificates from them. What cannot be
 /// read is said, and what was there stays. No connection ends.
-fn reload(app: &App, file: Option<PathBuf>, level: &SetLevel) {
+fn reload(app: &App, file: Option<PathBuf>) {
     let fresh = match load(file) {
         Ok(fresh) => fresh,
         Err(error) => {
@@ -414,7 +418,7 @@ fn reload(app: &App, file: Option<PathBuf>, level: &SetLevel) {
             return;
         }
     };
-    match filter(&fresh.log.level).and_then(level) {
+    match log::level::configure(&fresh.log.level) {
         Ok(()) => tracing::info!(level = fresh.log.level, "SIGHUP: the log's level was read again"),
         Err(error) => {
             tracing::error!(error = error.for_operator(), "SIGHUP: the log's level stays as it was")
@@ -437,32 +441,15 @@ fn reload(app: &App, file: Option<PathBuf>, level: &SetLevel) {
     }
 }
 
-/// Sets what the log shows.
-type SetLevel = Box<dyn Fn(EnvFilter) -> Result<()>>;
-
-/// What the log shows. A single word that is no level would be read as the name of a part of the program, and nothing
-/// else would be shown.
-fn filter(level: &str) -> Result<EnvFilter> {
-    for part in level.split(',').map(str::trim) {
-        let is_word = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphabetic());
-        let is_part =
-            ["gleaner", "redb", "tantivy", "datafusion", "hyper", "tokio", "rustls"].contains(&part);
-        if is_word && !is_part && part.parse::<tracing::level_filters::LevelFilter>().is_err() {
-            let reason = format!("\"{part}\" is no level (off, error, warn, info, debug, trace)");
-            return Err(Error::invalid("log.level", reason));
-        }
-    }
-    EnvFilter::try_new(level).map_err(|e| Error::invalid("log.level", e))
-}
-
 /// Sends the log to standard error; what is on its way is waited for with [`Log::flush`].
-fn log_to_stderr(level: &str, format: LogFormat) -> Result<(Log, SetLevel)> {
+fn log_to_stderr(level: &str, format: LogFormat) -> Result<Log> {
     let lines = log::start().map_err(|e| Error::internal("start the log's thread", e))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter(level)?).with_writer(lines.clone());
+    let log =
+        tracing_subscriber::fmt().with_env_filter(log::level::filter(level)?).with_writer(lines.clone());
     // An error of the log's own would be printed with a macro that panics where standard error is broken.
     let log = log.log_internal_errors(false);
     let failed = |e| Error::internal("set the log's level", e);
-    let set: SetLevel = match format {
+    let apply: ApplyFilter = match format {
         LogFormat::Json => {
             let log = log.json().with_filter_reloading();
             let level = log.reload_handle();
@@ -476,5 +463,6 @@ fn log_to_stderr(level: &str, format: LogFormat) -> Result<(Log, SetLevel)> {
             Box::new(move |filter| level.reload(filter).map_err(failed))
         }
     };
-    Ok((lines, set))
+    log::level::install(level, apply);
+    Ok(lines)
 }

@@ -5,7 +5,7 @@
 //! cores: the kernel shares the processors among all of them, and a small request waits for a time slice and not for
 //! somebody's megabytes.
 
-use base::{Error, Result};
+use base::{Error, Result, trace};
 use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
@@ -34,7 +34,7 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
 pub async fn on_own_task<T: Send + 'static>(
     begin: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    let mut task = AbortOnDrop(tokio::spawn(begin));
+    let mut task = AbortOnDrop(tokio::spawn(trace::carried(begin)));
     (&mut task.0).await.map_err(|e| Error::internal("begin to work", e))?
 }
 

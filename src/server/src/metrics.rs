@@ -4,6 +4,8 @@
 //! table, other parts in a field. What is cheaper to ask than to keep (queue depths, file sizes) is a gauge with a
 //! closure that is called when the page is read.
 
+mod reference;
+
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,6 +16,23 @@ use std::time::Duration;
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
+
+/// What is counted of routes, each with its kind, its help and its labels.
+const ROUTE_FAMILIES: [(&str, &str, &str, &[&str]); 3] = [
+    (
+        "gleaner_http_requests_total",
+        "counter",
+        "Requests answered, by route and class of status.",
+        &["method", "route", "status"],
+    ),
+    (
+        "gleaner_http_request_seconds",
+        "histogram",
+        "Time from the request's head to the response's.",
+        &["method", "route"],
+    ),
+    ("gleaner_http_requests_running", "gauge", "Requests being answered.", &[]),
+];
 
 /// A number that only grows.
 #[derive(Clone, Debug, Default)]
@@ -77,12 +96,12 @@ impl Histogram {
     }
 }
 
-type ReadGauge = Box<dyn Fn() -> f64 + Send + Sync>;
+type ReadNumber = Box<dyn Fn() -> f64 + Send + Sync>;
 
 enum Series {
     Counter(Counter),
     Gauge(Gauge),
-    Asked(ReadGauge),
+    Asked(ReadNumber),
     Histogram(Histogram),
 }
 
@@ -145,6 +164,18 @@ impl Metrics {
         self.with(name, "gauge", help, labels, |_| Some(Series::Asked(Box::new(ask))));
     }
 
+    /// A counter that is asked when the page is read: what is counted elsewhere. By convention `…_total`.
+    pub fn counter_of(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        labels: Labels<'_>,
+        ask: impl Fn() -> u64 + Send + Sync + 'static,
+    ) {
+        let ask = move || ask() as f64;
+        self.with(name, "counter", help, labels, |_| Some(Series::Asked(Box::new(ask))));
+    }
+
     /// The histogram of this name and these labels; by convention `…_seconds`.
     pub fn histogram(&self, name: &'static str, help: &'static str, labels: Labels<'_>) -> Histogram {
         let mut made = Histogram::default();
@@ -188,6 +219,25 @@ impl Metrics {
         running.map(|(route, n)| (format!("{} {}", route.method, route.path), n)).collect()
     }
 
+    /// Requests of all routes.
+    pub fn requests(&self) -> RequestTotals {
+        let mut totals = RequestTotals::default();
+        for route in self.routes.lock().iter() {
+            totals.answered += route.latency.count();
+            totals.failed += route.classes[4].get();
+            totals.running += route.running.get();
+        }
+        totals
+    }
+
+    /// The value of a gauge without labels that somebody sets.
+    pub fn value(&self, name: &str) -> Option<i64> {
+        match self.families.lock().get(name)?.series.get("")? {
+            Series::Gauge(gauge) => Some(gauge.get()),
+            _ => None,
+        }
+    }
+
     /// The page.
     pub fn render(&self) -> String {
         let mut text = String::with_capacity(8 << 10);
@@ -211,31 +261,36 @@ impl Metrics {
         let routes = self.routes.lock();
         let used: Vec<_> = routes.iter().filter(|route| route.latency.count() > 0).collect();
         let label = |route: &RouteMetrics| label_text(&[("method", route.method), ("route", route.path)]);
-        head(
-            text,
-            "gleaner_http_requests_total",
-            "counter",
-            "Requests answered, by route and class of status.",
-        );
+        let [(requests, ..), (seconds, ..), (running_now, ..)] = ROUTE_FAMILIES;
+        let begin = |text: &mut String, n: usize| {
+            let (name, kind, help, _) = ROUTE_FAMILIES[n];
+            head(text, name, kind, help);
+        };
+        begin(text, 0);
         for route in &used {
             for (class, counter) in (1..).zip(&route.classes).filter(|(_, counter)| counter.get() > 0) {
                 let labels = format!("{},status=\"{class}xx\"", label(route));
-                line(text, "gleaner_http_requests_total", &labels, counter.get());
+                line(text, requests, &labels, counter.get());
             }
         }
-        head(
-            text,
-            "gleaner_http_request_seconds",
-            "histogram",
-            "Time from the request's head to the response's.",
-        );
+        begin(text, 1);
         for route in &used {
-            render_histogram(text, "gleaner_http_request_seconds", &label(route), &route.latency);
+            render_histogram(text, seconds, &label(route), &route.latency);
         }
         let running: i64 = routes.iter().map(|route| route.running.get()).sum();
-        head(text, "gleaner_http_requests_running", "gauge", "Requests being answered.");
-        line(text, "gleaner_http_requests_running", "", running);
+        begin(text, 2);
+        line(text, running_now, "", running);
     }
+}
+
+/// Requests of all routes together, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestTotals {
+    pub answered: u64,
+    /// Of those, answered 5xx.
+    pub failed: u64,
+    /// Being answered.
+    pub running: i64,
 }
 
 /// What is counted of one route.

@@ -68,12 +68,6 @@ impl Inspection {
         self.handle.read(|view| migrate::applied(view)).map(|done| (done, migrate::known()))
     }
 
-    /// Tells this store from every other; see [`super::Store::id`].
-    pub fn id(&self) -> Result<Option<Uuid>> {
-        let row = self.handle.read(|view| view.get(super::META, super::STORE_ID))?;
-        Ok(row.and_then(|bytes| Uuid::from_slice(&bytes).ok()))
-    }
-
     /// Gives every row of the file; see [`super::Store::export`].
     pub fn export(&self, stop: &dyn Fn() -> bool, take: TakeRows<'_>) -> Result<Exported> {
         export::run_at_rest(&self.handle, stop, take)

@@ -85,6 +85,7 @@ pub use writer::WriterStats;
 use base::clock::{Clock, Now};
 use base::ids::OrgId;
 use base::limits::READ_TX_MS_MAX;
+use base::trace::{self, SpanKind};
 use base::{Code, Error, Result};
 use engine::{Backing, DatabaseHandle};
 use parking_lot::Mutex;
@@ -359,8 +360,14 @@ impl Store {
             Ok(value)
         };
         let writer = &self.inner.writer;
+        // From here to the commit that has it.
+        let mut span = trace::child("store.commit", SpanKind::Internal);
         let answer = if frees { writer.submit_freeing(audited) } else { writer.submit(audited) };
-        answer?.await.map_err(writer_gone)?
+        let written = async { answer?.await.map_err(writer_gone)? }.await;
+        if let Err(error) = &written {
+            span.fail(error.code().name());
+        }
+        written
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the box does for itself: watching disk, writer and feeds, forgetting change records that everybody has read,
 //! readiness, gauges.
 
+use super::process;
 use super::selftest::SelfTest;
 use super::watch::{Reserve, Watch};
 use crate::config::Config;
@@ -142,6 +143,8 @@ pub(super) fn measure(metrics: &Metrics, services: &Services, watch: &Arc<Watch>
     measure_store(metrics, services.store());
     measure_clock(metrics, services.store());
     measure_machine(metrics, watch);
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    metrics.gauge_of("gleaner_build_info", "1, with the version of the box.", &version, || 1.0);
     for consumer in consumers(services) {
         let (watch, name) = (watch.clone(), consumer.name());
         let help = "Age of the oldest change that a feed has not taken in.";
@@ -235,36 +238,13 @@ fn measure_machine(metrics: &Metrics, watch: &Arc<Watch>) {
         "Memory of the process without mapped files.",
         Box::new(|| process::status_bytes("RssAnon")),
     );
+    let began = process::now();
+    let help = "When the box began, in seconds since 1970.";
+    gauge("process_start_time_seconds", help, Box::new(move || began));
     gauge("process_threads", "Threads of the process.", Box::new(|| process::status_number("Threads")));
     gauge(
         "gleaner_log_lines_lost",
         "Lines of the log that could not be written.",
         Box::new(|| log::lost() as f64),
     );
-}
-
-/// The process as the kernel counts it (proc(5)). What cannot be read is not a number.
-mod process {
-    use std::fs;
-
-    pub(super) fn open_descriptors() -> f64 {
-        // One of them is the folder being read.
-        fs::read_dir("/proc/self/fd").map_or(f64::NAN, |all| all.count().saturating_sub(1) as f64)
-    }
-
-    pub(super) fn descriptors_max() -> f64 {
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-        limit.current.map_or(f64::INFINITY, |most| most as f64)
-    }
-
-    pub(super) fn status_bytes(name: &str) -> f64 {
-        status_number(name) * 1024.0
-    }
-
-    pub(super) fn status_number(name: &str) -> f64 {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-        number.unwrap_or(f64::NAN)
-    }
 }

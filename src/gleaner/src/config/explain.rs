@@ -12,7 +12,7 @@ const FAULTS_MAX: usize = 200;
 /// What stands for a secret that is set.
 const HIDDEN: &str = "(hidden)";
 /// Keys whose values are for nobody's eyes.
-const SECRETS: [&str; 3] = ["server.metrics_token", "mail.password", "llm.key"];
+const SECRETS: [&str; 4] = ["server.metrics_token", "mail.password", "llm.key", "telemetry.headers"];
 
 /// Whether a configuration's text has a secret in it; one that cannot be read may have.
 pub(crate) fn has_secrets(text: &str) -> bool {

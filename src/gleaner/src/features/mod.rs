@@ -37,6 +37,7 @@ pub mod schedules;
 pub mod site_sessions;
 pub mod storage;
 pub mod suggestions;
+pub mod telemetry;
 pub mod urls;
 pub mod wiring;
 pub mod workflows;
@@ -54,6 +55,7 @@ use serde_json::Value;
 use server::task::{TaskContext, TaskSpec};
 use server::{Anonymous, Download, Mount, Need, Route, Services};
 use sql::{Horizon, TableSpec};
+use std::collections::HashMap;
 use store::{AnyTable, OrgRead, SysRead, SysWrite};
 use wiring::commands::Commands;
 use wiring::{Close, ConsumerSpec, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
@@ -107,6 +109,8 @@ pub struct Feature {
     pub start_test: Option<StartTest>,
     /// Its lines in `gleaner admin status`.
     pub status: Option<Status>,
+    /// Its part of a look (`gleaner admin top`), which is taken every second: cheap, and bounded.
+    pub look: Option<Status>,
     /// Its commands for the operator (`gleaner admin`).
     pub commands: Option<Commands>,
     /// The kinds of events that it writes.
@@ -155,6 +159,7 @@ impl Feature {
         consumer: None,
         start_test: None,
         status: None,
+        look: None,
         commands: None,
         events: &[],
         gauges: None,
@@ -275,6 +280,7 @@ pub static ALL: &[&Feature] = &[
     &raw::FEATURE,
     &account::FEATURE,
     &console::FEATURE,
+    &telemetry::FEATURE,
 ];
 
 /// Whether people get the messages that the box writes to them.
@@ -285,6 +291,29 @@ pub fn sends_mail(config: &Config) -> bool {
 /// Where a browser is led from the box's address.
 pub fn start_page() -> Option<&'static str> {
     console::start_page()
+}
+
+/// Says in a look, wherever something names an organization (`org`), what it is called (`name`).
+pub fn name_orgs(services: &Services, look: &mut Value) {
+    let mut names = HashMap::new();
+    let mut name_of = |id: OrgId| -> Option<String> {
+        let read = || services.system().read(|tx| tx.get(&auth::ORGS, &id)).ok().flatten();
+        names.entry(id).or_insert_with(|| read().map(|org| org.name)).clone()
+    };
+    let mut waiting = vec![look];
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::Object(object) => {
+                let org = object.get("org").and_then(Value::as_str).and_then(|org| org.parse::<OrgId>().ok());
+                if let Some(name) = org.and_then(&mut name_of) {
+                    object.insert("name".to_owned(), name.into());
+                }
+                waiting.extend(object.values_mut());
+            }
+            Value::Array(items) => waiting.extend(items),
+            _ => {}
+        }
+    }
 }
 
 /// Who a caller is, and what their organization's plan lets them do: what stands before every route.

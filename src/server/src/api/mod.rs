@@ -5,6 +5,7 @@
 
 mod builtin;
 pub mod openapi;
+mod watched;
 
 pub use builtin::PUBLIC_ROUTES;
 
@@ -23,6 +24,7 @@ use crate::route::router::{MatchedRoute, RouteLookup, Router};
 use crate::route::table::{Route, RouteGroup};
 use crate::services::Services;
 use crate::settings::ApiSettings;
+use crate::slow::SlowLines;
 use crate::wire::body::{Response, ResponseBody};
 use crate::wire::compression::CompressorShare;
 use crate::wire::limiter::{ADDRESS_V4_BITS, ClientConnection};
@@ -31,6 +33,7 @@ use crate::wire::{envelope, forwarded, host};
 use base::audit::Action;
 use base::ids::RequestId;
 use base::network::network_of;
+use base::trace::Tracer;
 use base::{Code, Error, Result};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -48,6 +51,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use store::{Event, Origin};
+use watched::WatchedRequest;
 
 const REQUEST_ID: &str = "x-request-id";
 
@@ -82,6 +86,8 @@ impl Api {
         ]);
         let router = Router::build(&all, &metrics);
         let state = ApiState::new(StateParts {
+            tracer: services.find::<Tracer>().map(|tracer| Tracer::clone(&tracer)).unwrap_or_default(),
+            slow: services.find::<SlowLines>(),
             services,
             authenticator: Box::new(authenticator),
             gatekeeper: Box::new(gatekeeper),
@@ -154,16 +160,16 @@ impl Api {
 
     /// Answers a request of a client's, or one that the box puts to itself for a client.
     async fn respond(self: Arc<Self>, parts: Parts, body: RequestBody, from: Caller) -> Response {
-        let started = Instant::now();
+        let mut watched = WatchedRequest::begin(&self.state, &parts, from.is_inner);
         let given = parts.headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
         let request_id = RequestId::accept(given);
         let mut shape = envelope::shape(self.router.mount(parts.uri.path()).structured, &parts.headers);
         let (method, version, refused) = (parts.method.clone(), parts.version, host::refusal(&parts));
         let (mut is_secret, mut share) = (false, None);
-        let (route, mut result) = match self.router.find(&parts.method, parts.uri.path()) {
+        let mut result = match self.router.find(&parts.method, parts.uri.path()) {
             _ if refused.is_some() => {
                 spare_body(body, &parts.headers).await;
-                ("-", Err(refused.unwrap_or_else(|| Error::new(Code::InvalidInput))))
+                Err(refused.unwrap_or_else(|| Error::new(Code::InvalidInput)))
             }
             RouteLookup::Route(matched) => {
                 let route = matched.route;
@@ -175,21 +181,23 @@ impl Api {
                     Context::new(Arc::clone(&self.state), request_id.clone(), client_ip, connection);
                 let origin = Arc::clone(context.origin());
                 let call = call_at(&matched, context, parts, body, is_inner);
-                let result = answer_at(matched, call, started).await;
+                let answered = answer_at(matched, call, watched.started());
+                let result = watched.at(route.path(), route.spec().may_wait, answered).await;
+                watched.of(origin.org());
                 share = Some(compressor_share(&origin, client_ip));
-                (route.path(), result)
+                result
             }
             RouteLookup::OtherMethod { allow } => {
                 spare_body(body, &parts.headers).await;
-                ("-", other_method(&parts.method, allow))
+                other_method(&parts.method, allow)
             }
             RouteLookup::Nothing => {
                 spare_body(body, &parts.headers).await;
-                ("-", Err(Error::new(Code::NotFound).message("There is nothing at this path.")))
+                Err(Error::new(Code::NotFound).message("There is nothing at this path."))
             }
         };
         if let Err(error) = &result {
-            log_failure(error, &method, route, &request_id);
+            log_failure(error, &method, watched.route(), &request_id);
         }
         if is_secret && let Ok(response) = &mut result {
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -200,14 +208,7 @@ impl Api {
         if let Some(share) = share {
             response.extensions_mut().insert(share);
         }
-        tracing::info!(
-            target: "gleaner::request",
-            method = method.as_str(),
-            route,
-            status = response.status().as_u16(),
-            ms = started.elapsed().as_secs_f64() * 1e3,
-            request_id = request_id.as_str(),
-        );
+        watched.end(&self.state, &response, &request_id);
         response
     }
 }

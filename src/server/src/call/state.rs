@@ -9,6 +9,8 @@ use crate::call::scheduler::FairScheduler;
 use crate::metrics::Metrics;
 use crate::services::Services;
 use crate::settings::ApiSettings;
+use crate::slow::SlowLines;
+use base::trace::Tracer;
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::watch;
@@ -28,6 +30,10 @@ pub(crate) struct ApiState {
     /// The OpenAPI document, and the page that is made from it.
     pub(crate) openapi: Bytes,
     pub(crate) reference: Bytes,
+    /// Where traces of requests begin.
+    pub(crate) tracer: Tracer,
+    /// Which requests are told of as slow; none in a box that was not told when one is.
+    pub(crate) slow: Option<Arc<SlowLines>>,
     /// Who answers what the box asks itself.
     pub(crate) inner: OnceLock<Weak<dyn InnerApi>>,
     draining: watch::Sender<bool>,
@@ -44,6 +50,8 @@ pub(crate) struct Parts {
     pub(crate) known_fields: KnownFields,
     pub(crate) openapi: Bytes,
     pub(crate) reference: Bytes,
+    pub(crate) tracer: Tracer,
+    pub(crate) slow: Option<Arc<SlowLines>>,
 }
 
 impl ApiState {
@@ -58,6 +66,8 @@ impl ApiState {
             known_fields,
             openapi,
             reference,
+            tracer,
+            slow,
         } = parts;
         Arc::new(ApiState {
             services,
@@ -71,6 +81,8 @@ impl ApiState {
             known_fields: Arc::new(known_fields),
             openapi,
             reference,
+            tracer,
+            slow,
             inner: OnceLock::new(),
             draining: watch::Sender::new(false),
         })

@@ -47,6 +47,7 @@ macro_rules! guides {
 
 guides! {
     "operating" "readiness, backups, the clock, the operator's commands, mail, what is kept, erasure, the audit log";
+    "metrics" "every metric: name, type, unit, labels, meaning";
     "api" "what the reference cannot say: errors, lists, idempotency, roles, credits, providers, workflows";
     "command-line" "signing in, commands for people and scripts, what they print, exit codes";
     "schedules" "cron, time zones and summer time, missed ticks, large runs";

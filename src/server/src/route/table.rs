@@ -114,6 +114,13 @@ impl Route {
         self
     }
 
+    /// Waits as long as its caller wants it to: that it takes long says nothing of the box.
+    #[must_use]
+    pub const fn waits(mut self) -> Route {
+        self.spec.may_wait = true;
+        self
+    }
+
     /// Answered at once however much its caller has taken: cheap, and asked by who watches the box.
     #[must_use]
     pub(crate) const fn unscheduled(mut self) -> Route {

@@ -63,6 +63,7 @@ pub struct RouteSpec {
     pub(crate) codes_as: &'static [(u16, Code)],
     pub(crate) secret: bool,
     pub(crate) is_scheduled: bool,
+    pub(crate) may_wait: bool,
 }
 
 impl RouteSpec {
@@ -79,6 +80,7 @@ impl RouteSpec {
             codes_as: &[],
             secret: false,
             is_scheduled: true,
+            may_wait: false,
         }
     }
 

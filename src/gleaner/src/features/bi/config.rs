@@ -20,6 +20,8 @@ pub struct BiConfig {
     pub results_days: u64,
     pub require_sandbox: bool,
     pub freshness_ms: u64,
+    pub slow_ms: u64,
+    pub slow_text: bool,
 }
 
 impl BiConfig {
@@ -45,5 +47,6 @@ impl Section for BiConfig {
         ("results_box_mb", 1..=1 << 30),
         ("results_days", 1..=3_650),
         ("freshness_ms", 1..=3_600_000),
+        ("slow_ms", 0..=86_400_000),
     ];
 }

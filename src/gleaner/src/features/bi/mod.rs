@@ -33,6 +33,7 @@ mod switch;
 mod tables;
 mod task;
 mod view;
+mod watched;
 
 pub use asked::{
     AgentSave, Answered, Asked, Asking, DescribedTable, is_name_taken, is_of_statement, is_saved,
@@ -50,6 +51,7 @@ pub use standing::{StandingFailure, StandingRows, StandingStatement};
 pub use standing_rights::lacks;
 pub use switch::{KillSwitchOrder, KillTarget, load_kill_switches};
 pub use task::recover;
+pub use watched::StatementWatcher;
 
 use super::Feature;
 use crate::config::SectionSpec;
@@ -111,6 +113,7 @@ pub static FEATURE: Feature = Feature {
     start_test: Some(open::START_TEST),
     status: Some(open::status),
     gauges: Some(open::gauges),
+    look: Some(open::look),
     tables: &[
         &QUERIES,
         &SAVED_QUERIES,
@@ -122,6 +125,7 @@ pub static FEATURE: Feature = Feature {
     ],
     routes: &[
         Route::post("/api/v1/bi/queries", "submitBiQuery", &Handler::new(submit))
+            .waits()
             .about("Runs a query over the organization's tables; 200 when it ended within waitMs, else 202.")
             .fails(&[
                 Code::InvalidSql,
@@ -191,6 +195,7 @@ pub static FEATURE: Feature = Feature {
         .about("A saved structured query as a statement that PostgreSQL takes.")
         .fails(&[Code::InvalidSql, Code::SavedQueryNotExecutable]),
         Route::post("/api/v1/bi/saved-queries/{id}/run", "runSavedQuery", &Handler::new(saved::run))
+            .waits()
             .about("Runs a saved query, once in 24 hours for each Idempotency-Key; 200 when it ended in time, else 202.")
             .fails(&[
                 Code::InvalidExecutionContext,

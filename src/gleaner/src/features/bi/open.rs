@@ -1,7 +1,8 @@
 //! What the slice opens at a start: snapshots and their feed, SQL workers, results and exports.
 
+use super::switch;
 use super::{
-    BiConfig, BiSettings, Exports, Queries, ResultRetention, RetentionBounds, SnapshotFeed,
+    BiConfig, BiSettings, Exports, Queries, ResultRetention, RetentionBounds, SnapshotFeed, StatementWatcher,
     load_kill_switches, recover,
 };
 use crate::config::Config;
@@ -54,10 +55,12 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         let workers = Arc::new(workers);
         let kept =
             open_kept(config.section(), system.clone(), Arc::clone(&workers), wiring.data(EXPORTS)).await?;
-        let queries =
-            Queries::new(settings(config.section()), workers, feed, Arc::clone(&kept), horizons, agents);
-        let queries = wiring.hang::<Queries>(queries);
         let bi: &BiConfig = config.section();
+        let slow = Duration::from_millis(bi.slow_ms);
+        let watcher = StatementWatcher::new(&wiring.part::<Metrics>(), slow, bi.slow_text);
+        let known = (horizons, agents);
+        let queries = Queries::new(settings(bi), workers, feed, Arc::clone(&kept), watcher, known);
+        let queries = wiring.hang::<Queries>(queries);
         let room = bi.results_org_mb.min(bi.results_box_mb) << 20;
         let bytes_max = bi.result_bytes_max().saturating_mul(EXPORT_FACTOR).min(room);
         let (folder, links) = (wiring.data(EXPORTS), wiring.part::<Links>());
@@ -197,6 +200,17 @@ pub(super) const START_TEST: StartTest = StartTest {
 pub(super) fn status(services: &Services) -> Vec<(&'static str, Value)> {
     let position = services.service::<SnapshotFeed>().applied();
     vec![("sql", sql_status(services)), ("snapshotPosition", json!(position))]
+}
+
+/// Statements that a look shows.
+const SHOWN_MAX: usize = 50;
+
+pub(super) fn look(services: &Services) -> Vec<(&'static str, Value)> {
+    let queries = services.service::<Queries>();
+    let (counts, mut longest) = (queries.worker_counts(), switch::running(&queries));
+    longest.truncate(SHOWN_MAX);
+    let told = json!({ "running": counts.running, "waiting": counts.waiting, "longest": longest });
+    vec![("statements", told)]
 }
 
 /// The SQL workers, and what the kernel holds them with.

@@ -111,7 +111,8 @@ pub async fn give_up(system: &System, of: RetainedOf) -> Result<()> {
     match of {
         RetainedOf::Result(org, id) => forget_rows(system, org, id).await,
         RetainedOf::Export(org, id) => {
-            let removed = system.org(org).write_freeing(move |tx| {
+            let org = system.org(org);
+            let removed = org.write_freeing(move |tx| {
                 tx.unaudited("an export whose file is lost goes by itself, as those do that are too old");
                 tx.delete(&EXPORTS, &id)
             });

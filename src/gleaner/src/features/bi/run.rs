@@ -20,10 +20,12 @@ use super::state::{
     LiveStatement, Progress, RowDisposition, RunFacts, StatementState, StatementWatch, Withdrawal,
 };
 use super::submissions;
+use super::watched::{EndedStatement, Ending};
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec::Json;
 use base::ids::QueryId;
+use base::trace::{self, Span, SpanKind};
 use base::{Code, Error, Result};
 use futures::future::{Either, join, select};
 use parking_lot::Mutex;
@@ -34,7 +36,7 @@ use sql::{
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::{Event, OrgStore, OrgWrite, Origin};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -88,6 +90,9 @@ pub(super) struct Driver {
     run: Option<Arc<RunFacts>>,
     /// When it ended, where that was before its row could be written.
     ended_at: Option<Timestamp>,
+    /// When it came, and when its turn did.
+    came: Instant,
+    turn_came: Option<Instant>,
 }
 
 /// Takes the statement off the list of live ones, also when the driver panics.
@@ -139,17 +144,20 @@ impl Driver {
             turn: None,
             run: None,
             ended_at: None,
+            came: Instant::now(),
+            turn_came: None,
         };
         // Whoever submitted it is who acts until its end, also when they have their answer.
-        tokio::spawn(Origin::current().scope(async move {
+        tokio::spawn(trace::carried(Origin::current().scope(async move {
             let _listed = listed;
             driver.drive(ticket).await;
-        }));
+        })));
         watch
     }
 
     async fn drive(mut self, ticket: QueueTicket) {
-        let last = match self.carry(ticket).await {
+        let mut span = trace::child("sql.statement", SpanKind::Internal);
+        let last = match span.scope(self.carry(ticket)).await {
             Ok(last) => last,
             Err(error) => {
                 tracing::error!(query = %self.query.id, %error, "a statement could not be stored");
@@ -159,7 +167,17 @@ impl Driver {
         };
         // The next may go on before anybody is told that this one has ended.
         self.turn = None;
+        self.watch(&last, &mut span);
         self.enter(last);
+    }
+
+    /// Tells the operator of it.
+    fn watch(&self, last: &StatementState, span: &mut Span) {
+        let Some(ending) = Ending::of(last) else { return };
+        let turn_came = self.turn_came.unwrap_or_else(Instant::now);
+        let (took, waited) = (turn_came.elapsed(), turn_came.saturating_duration_since(self.came));
+        let (org, query, sql) = (self.org.id(), Some(self.query.id), self.query.sql.as_str());
+        self.queries.watcher.tell(&EndedStatement { org, query, sql, took, waited, ending }, span);
     }
 
     /// It stands there from now on, for everybody who asks.
@@ -256,6 +274,7 @@ impl Driver {
             return Ok(StatementEnd::Failed(refused));
         }
         let mut canceled = self.canceled.clone();
+        let waiting = trace::child("sql.wait", SpanKind::Internal);
         let turn = tokio::select! {
             turn = ticket.turn() => turn,
             () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
@@ -264,6 +283,8 @@ impl Driver {
             Ok(turn) => Arc::new(turn),
             Err(closed) => return Ok(StatementEnd::Failed(closed)),
         };
+        drop(waiting);
+        self.turn_came = Some(Instant::now());
         self.turn = Some(Arc::clone(&turn));
         self.enter(StatementState::Planning);
         let end = self.attempt(&turn).await;

@@ -15,11 +15,13 @@ use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, Submission
 use super::run::{Driver, StatementExtras};
 use super::state::{LiveStatement, Progress, StatementState, StatementWatch, Withdrawal};
 use super::submissions::{self, SubmissionKey};
+use super::watched::{EndedStatement, Ending, StatementWatcher};
 use crate::features::{AgentKnown, HorizonsOf};
 use base::audit::Action;
 use base::codec::Json;
 use base::ids::{OrgId, QueryId, UserId};
 use base::line::OrganizationLimit;
+use base::trace::{self, SpanKind};
 use base::{Code, Error, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -82,6 +84,8 @@ pub struct Queries {
     pub(super) computing: ComputationLine,
     /// In front of statements that the box runs for an organization by itself.
     pub(super) standing: ComputationLine,
+    /// What the operator is told of them.
+    pub(super) watcher: StatementWatcher,
     /// Who knows where columns came late.
     pub(super) horizons: Vec<HorizonsOf>,
     /// Who knows which agents there are.
@@ -128,8 +132,8 @@ impl Queries {
         workers: Arc<Workers>,
         feed: Arc<SnapshotFeed>,
         kept: Arc<ResultRetention>,
-        horizons: Vec<HorizonsOf>,
-        agents: Vec<AgentKnown>,
+        watcher: StatementWatcher,
+        (horizons, agents): (Vec<HorizonsOf>, Vec<AgentKnown>),
     ) -> Queries {
         Queries {
             settings,
@@ -144,6 +148,7 @@ impl Queries {
             own: Mutex::default(),
             computing: ComputationLine::new(),
             standing: ComputationLine::new(),
+            watcher,
             horizons,
             agents,
         }
@@ -369,6 +374,23 @@ impl Queries {
 
     /// The first rows of such a statement, and what is known of it and of the others.
     pub(super) async fn own_rows(
+        &self,
+        turn: Option<&Turn>,
+        pin: Pin,
+        sql: String,
+        rows_max: u64,
+    ) -> Result<OwnRows, QueryError> {
+        let (org, text, begun) = (OrgId(pin.organization()), sql.clone(), Instant::now());
+        let mut span = trace::child("sql.own", SpanKind::Internal);
+        let ran = span.scope(self.run_own(turn, pin, sql, rows_max)).await;
+        let ending = Ending::of_rows(ran.as_ref().map(|own| (&own.plan, own.outcome.rows)));
+        let (took, waited) = (begun.elapsed(), Duration::ZERO);
+        let ended = EndedStatement { org, query: None, sql: &text, took, waited, ending };
+        self.watcher.tell(&ended, &mut span);
+        ran
+    }
+
+    async fn run_own(
         &self,
         turn: Option<&Turn>,
         pin: Pin,

@@ -202,7 +202,8 @@ fn key(kind: &str, value: &str) -> String {
     format!("{kind} {value}")
 }
 
-fn shown(switches: &[KillSwitchV1], queries: &Queries) -> Value {
+/// The statements that run, the longest first.
+pub(super) fn running(queries: &Queries) -> Vec<Value> {
     let now = SystemTime::now();
     let running = queries.workers.running().into_iter().map(|statement| {
         json!({
@@ -212,8 +213,12 @@ fn shown(switches: &[KillSwitchV1], queries: &Queries) -> Value {
             "seconds": now.duration_since(statement.since).map_or(0, |age| age.as_secs()),
         })
     });
+    running.collect()
+}
+
+fn shown(switches: &[KillSwitchV1], queries: &Queries) -> Value {
     let switches = switches.iter().map(
         |row| json!({ "kind": row.kind, "value": row.value, "reason": row.reason, "setAt": row.set_at }),
     );
-    json!({ "switches": switches.collect::<Vec<_>>(), "running": running.collect::<Vec<_>>() })
+    json!({ "switches": switches.collect::<Vec<_>>(), "running": running(queries) })
 }

@@ -263,7 +263,7 @@ fn blob_error(error: BlobError) -> Error {
         BlobError::NoSpace { .. } => Error::unavailable("The disk is full.").caused_by(error),
         BlobError::TooLarge { .. } => Error::new(Code::PayloadTooLarge).message(error.to_string()),
         BlobError::Emptied => Error::new(Code::OrgNotFound),
-        BlobError::Failed { .. } | BlobError::Away { .. } => {
+        BlobError::Failed { .. } | BlobError::Away { .. } | BlobError::Held => {
             Error::unavailable("The page could not be stored.").caused_by(error)
         }
         BlobError::Corrupt { .. } => Error::internal("keep a page", error),

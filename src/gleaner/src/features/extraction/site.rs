@@ -10,7 +10,7 @@ use base::page::{Page, PageRequest, encode_cursor};
 use base::web::{Domain, host_of};
 use base::{Error, Result};
 use serde::{Deserialize, Serialize};
-use store::{KeyPart, OrgRead, SysTable, System, readable};
+use store::{KeyPart, OrgRead, SysRead, SysTable, System, readable};
 
 /// How often a look for the newest stored page goes on after a page of results without one.
 const LOOKS_MAX: usize = 8;

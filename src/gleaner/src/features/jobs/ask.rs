@@ -6,6 +6,7 @@ use crate::features::site_sessions::{self, SessionVerdict};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::ProviderId;
+use base::trace::{self, Span, SpanKind};
 use base::web::WebUrl;
 use dispatch::dag::Overrides;
 use fetch::session::hidden;
@@ -186,7 +187,9 @@ pub(super) async fn ask_one(
                     let (adapter, stage) = (adapter.clone(), Stage::default());
                     let request = FetchRequest { stage: stage.clone(), ..request.clone() };
                     begun.get_or_init(|| OpenRequest { adapter, started_at, at: Instant::now(), stage });
-                    let attempt = providers.fetch(&account, request.clone()).await;
+                    let span = trace::child("job.attempt", SpanKind::Client);
+                    let attempt = span.scope(providers.fetch(&account, request.clone())).await;
+                    describe(span, &account.adapter.id, &attempt);
                     let judged = site_sessions::judge(&request, attempt).await;
                     verdict = judged.1;
                     judged.0
@@ -196,6 +199,19 @@ pub(super) async fn ask_one(
     };
     let started_at = begun.get().map_or(started_at, OpenRequest::started_at);
     Ok(MadeAttempt { provider, adapter, started_at, attempt, verdict })
+}
+
+/// Says of an attempt's span what came of it, and ends it.
+fn describe(mut span: Span, adapter: &str, attempt: &Attempt) {
+    span.set("gleaner.adapter", adapter);
+    span.set("gleaner.outcome", attempt.outcome.as_str());
+    span.set("gleaner.bytes", i64::try_from(attempt.bytes).unwrap_or(i64::MAX));
+    if let Some(status) = attempt.http_status {
+        span.set("http.response.status_code", i64::from(status));
+    }
+    if attempt.outcome != Outcome::Success {
+        span.fail(attempt.outcome.as_str());
+    }
 }
 
 /// What a provider is asked: the job's own wishes, and what the node says instead; as nobody.

@@ -462,17 +462,19 @@ impl Dispatcher {
         let ClaimedJob { job, org, permit, slot, underway } = claimed;
         let (id, run, before) = (job.id, job.run, job.attempts.len());
         let RunHandle { canceled, trail } = &*underway;
-        let going = async {
+        let span = self.parts.span(org.id(), &job);
+        let going = span.scope(async {
             tokio::select! {
                 biased;
                 // Its row says so already. What is being fetched is let go with the run, and the slot is free at once.
                 () = canceled.notified() => Ok(true),
                 ended = self.run_on(&org, job, (permit, trail)) => ended.map(|()| false),
             }
-        };
+        });
         let ended = AssertUnwindSafe(going).catch_unwind().await;
         let ended =
             ended.unwrap_or_else(|panic| Err(Error::internal("run a job", panic_text(&*panic).to_owned())));
+        drop(span);
         let was_canceled = match ended {
             Ok(was_canceled) => was_canceled,
             Err(error) => {

@@ -69,6 +69,7 @@ pub static FEATURE: Feature = Feature {
     descriptors: Some(open::descriptors),
     status: Some(open::status),
     gauges: Some(open::gauges),
+    look: Some(open::look),
     uses: &["billing", "events", "extraction", "providers", "site_sessions", "urls", "workflows"],
     tables: &[&JOBS, &BATCHES, &walks::WALKS, &JOB_OUTPUTS, &walks::PLANNED_STOP],
     routes: &[

@@ -1,21 +1,27 @@
 //! What the slice opens at a start: the dispatcher, and what submitting asks.
 
+use super::rows;
 use super::{DispatchParts, DispatchSettings, Dispatcher, SubmitContext, runs_max};
 use crate::config::Config;
 use crate::features::providers::DispatchConfig;
 use crate::features::wiring::Wiring;
 use base::Result;
+use base::ids::OrgId;
+use base::trace::Tracer;
 use fetch::Politeness;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use server::{Metrics, Services};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::time::Duration;
+use store::System;
 
 /// How long jobs may go on at most once the box drains: most pages come within that.
 const RUNS_DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// The index of jobs that wait.
-const QUEUE: &str = "jobs.queue";
+const QUEUE: &str = rows::QUEUE_TABLE;
 
 /// Opens the slice's parts.
 pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
@@ -27,6 +33,7 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
             extractor: wiring.part(),
             health: wiring.part::<base::health::Health>().as_ref().clone(),
             keyring: wiring.part(),
+            tracer: wiring.part::<Tracer>().as_ref().clone(),
         };
         let dispatcher = Dispatcher::new(wiring.system(), parts, dispatch_settings(wiring.config));
         let dispatcher = wiring.hang::<Dispatcher>(dispatcher);
@@ -57,6 +64,62 @@ pub(super) fn descriptors(config: &Config) -> u64 {
 
 pub(super) fn status(services: &Services) -> Vec<(&'static str, Value)> {
     vec![("jobsRunning", json!(services.service::<Dispatcher>().running()))]
+}
+
+/// Organizations whose queues a look counts, and entries that it counts of each.
+const LOOKED_AT_MAX: usize = 200;
+const COUNTED_MAX: usize = 1_000;
+/// Organizations that a look shows: those with the most to do.
+const SHOWN_MAX: usize = 50;
+
+/// Jobs by organization.
+pub(super) fn look(services: &Services) -> Vec<(&'static str, Value)> {
+    let dispatcher = services.service::<Dispatcher>();
+    let mut counts = HashMap::<OrgId, (usize, usize)>::new();
+    for (org, _) in dispatcher.running_ids() {
+        counts.entry(org).or_default().0 += 1;
+    }
+    let (queues, is_all) = queues(services.system());
+    for (org, queued) in queues {
+        counts.entry(org).or_default().1 = queued;
+    }
+    let mut orgs: Vec<_> = counts.into_iter().collect();
+    orgs.sort_by_key(|(org, (running, queued))| (Reverse((*queued, *running)), *org));
+    let is_all = is_all && orgs.len() <= SHOWN_MAX;
+    let shown = orgs.into_iter().take(SHOWN_MAX).map(|(org, (running, queued))| {
+        json!({ "org": org, "running": running, "queued": queued, "isMore": queued == COUNTED_MAX })
+    });
+    let jobs = json!({
+        "running": dispatcher.running(),
+        "queued": services.store().entries(QUEUE).ok(),
+        "organizations": shown.collect::<Vec<_>>(),
+        "isAll": is_all,
+    });
+    vec![("jobs", jobs)]
+}
+
+/// How many jobs wait of each organization, and whether those are all organizations. Each is read by itself, so that no read is
+/// long.
+fn queues(system: &System) -> (Vec<(OrgId, usize)>, bool) {
+    let (mut found, mut after) = (Vec::new(), None);
+    while found.len() < LOOKED_AT_MAX {
+        let counted = system.read(|tx| {
+            let Some(org) = tx.next_org(QUEUE, after)? else { return Ok(None) };
+            Ok(Some((org, tx.org(org).count_index(&rows::QUEUE, (), COUNTED_MAX)?)))
+        });
+        match counted {
+            Ok(Some((org, queued))) => {
+                found.push((org, queued));
+                after = Some(org);
+            }
+            Ok(None) => return (found, true),
+            Err(error) => {
+                tracing::debug!(%error, "the queue could not be looked at");
+                break;
+            }
+        }
+    }
+    (found, false)
 }
 
 pub(super) fn gauges(metrics: &Metrics, services: &Services) {

@@ -25,6 +25,7 @@ use base::clock::Moment;
 use base::health::Health;
 use base::ids::{OrgId, ProviderId};
 use base::terms::JobStatus;
+use base::trace::{self, Span, SpanKind, Tracer};
 use base::web::{Domain, WebUrl};
 use base::{Code, Error, Result};
 use dispatch::dag::{AttemptSummary, Graph, Overrides, Step, StepEvent, Walk, WalkEnd};
@@ -57,6 +58,18 @@ pub struct DispatchParts {
     pub health: Health,
     /// What opens site sessions.
     pub keyring: Arc<Keyring>,
+    pub tracer: Tracer,
+}
+
+impl DispatchParts {
+    /// The span of one run of a job, which begins a trace.
+    pub(super) fn span(&self, org: OrgId, job: &JobV2) -> Span {
+        let mut span = self.tracer.begin("job.run", SpanKind::Internal, None);
+        span.set_with("gleaner.org_id", || org.to_string());
+        span.set_with("gleaner.job_id", || job.id.to_string());
+        span.set("gleaner.run", i64::from(job.run));
+        span
+    }
 }
 
 /// What a run asks of the dispatcher that began it.
@@ -317,7 +330,10 @@ impl<'a> Run<'a> {
     async fn keep(&self, page: &DeliveredPage) -> Result<ResultDraft> {
         let deadline = Instant::now() + WRITE_WITHIN;
         loop {
-            let kept = self.dispatcher.parts().extractor.process(self.org, page.clone()).await;
+            let span = trace::child("job.extract", SpanKind::Internal);
+            let kept = self.dispatcher.parts().extractor.process(self.org, page.clone());
+            let kept = span.scope(kept).await;
+            drop(span);
             match kept {
                 Err(error) if self.may_wait(&error, deadline) => tokio::time::sleep(WRITE_EVERY).await,
                 kept => return kept,

@@ -46,6 +46,7 @@ pub static FEATURE: Feature = Feature {
              bearer: the tools, resources and prompts through which agents use the box.",
         )
         .time_max_secs(TIME_MAX_SECS)
+        .waits()
         .fails(&[Code::AuthForbidden])],
     needs: &[Need::of::<Visitors>()],
     ..Feature::NONE

@@ -260,6 +260,7 @@ impl Lab {
             extractor: Arc::new(Extractor::new(store.clone(), blobs, health.clone())),
             health: health.clone(),
             keyring,
+            tracer: base::trace::Tracer::default(),
         };
         let settings = DispatchSettings { concurrency, drain: DRAIN };
         let dispatcher = Arc::new(Dispatcher::new(store.system(), parts, settings));
