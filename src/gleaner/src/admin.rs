@@ -65,7 +65,7 @@ pub struct Views {
     /// For a live view. It reads the store, so it is asked on a thread that may block.
     pub look: StatusFn,
     /// What looks after its data.
-    pub checkup: Arc<Checkup>,
+    pub(crate) checkup: Arc<Checkup>,
 }
 
 /// The operator's socket; it is removed when this is dropped.

@@ -231,7 +231,9 @@ fn run(command: Command) -> Result<ExitCode> {
                 None => load(config)?.socket(),
             };
             let request = match command {
-                AdminCommand::Top(shown) => return runtime()?.block_on(top::run(&socket, &shown)),
+                AdminCommand::Top(shown) => {
+                    return runtime()?.block_on(top::run(&socket, &shown)).map(|()| ExitCode::SUCCESS);
+                }
                 AdminCommand::Checkup => {
                     let found = runtime()?.block_on(admin::checkup(&socket))?;
                     print_json(&found["report"])?;
