@@ -14,6 +14,7 @@ mod erase;
 mod export_rows;
 mod exports;
 mod feed;
+mod known_values;
 mod open;
 mod quiesce;
 mod refusals;

@@ -7,18 +7,17 @@
 //! An agent knows values of its own rows only, by looks of its own in its scope. What belongs to an agent changes with every job, so
 //! they are kept for a short time, in memory, and go with the process.
 
+use super::known_values::ValuesOfAgent;
 use super::rows::{SAMPLES, SamplesV1, ScopeV1};
 use super::service::{OWN_ROWS_MAX, Queries};
 use base::clock::Now;
 use base::codec::Json;
 use base::ids::{AgentId, OrgId};
 use base::{Error, Result};
-use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use sql::{ColumnKind, TableName, TableSpec, TableStatus};
-use std::collections::HashMap;
+use sql::{ColumnKind, TableSpec, TableStatus};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::OrgStore;
 use tokio::task::JoinHandle;
 
@@ -33,57 +32,8 @@ const KEPT: Duration = Duration::from_secs(86_400);
 const REFRESHED_AFTER: Duration = Duration::from_secs(20 * 3_600);
 /// How long a caller waits for a look when there is nothing to show.
 const LOOK_WAIT: Duration = Duration::from_secs(1);
-/// How long the values are known that an agent's rows have, from which age on they are looked for anew, and that of none.
-const KEPT_FOR_AGENT: Duration = Duration::from_secs(3_600);
-const REFRESHED_FOR_AGENT: Duration = Duration::from_secs(600);
-const NONE_FOR_AGENT: Duration = Duration::from_secs(20);
-/// Agents whose values are known at a time, and values of one.
-const AGENTS_MAX: usize = 64;
+/// Values that one agent knows.
 const VALUES_OF_AGENT_MAX: usize = 4_000;
-
-/// Example values of columns, by table.
-pub(super) type ValuesOfAgent = HashMap<TableName, Vec<(String, Value)>>;
-
-/// What agents know of the values of their own rows.
-#[derive(Default)]
-pub(super) struct SamplesOfAgents(Mutex<HashMap<(OrgId, AgentId), SamplesOfAgent>>);
-
-#[derive(Clone)]
-struct SamplesOfAgent {
-    sampled_at: Instant,
-    values: Arc<ValuesOfAgent>,
-}
-
-impl SamplesOfAgents {
-    fn get(&self, place: (OrgId, AgentId)) -> Option<SamplesOfAgent> {
-        let known = self.0.lock().get(&place).cloned();
-        known.filter(|known| known.sampled_at.elapsed() < KEPT_FOR_AGENT)
-    }
-
-    /// Keeps what was found, in the place of what is oldest where there is no other.
-    fn keep(&self, place: (OrgId, AgentId), values: ValuesOfAgent) {
-        let mut all = self.0.lock();
-        all.retain(|_, known| known.sampled_at.elapsed() < KEPT_FOR_AGENT);
-        while all.len() >= AGENTS_MAX && !all.contains_key(&place) {
-            let oldest = all.iter().min_by_key(|(_, known)| known.sampled_at).map(|(place, _)| *place);
-            let Some(oldest) = oldest else { break };
-            all.remove(&oldest);
-        }
-        all.insert(place, SamplesOfAgent { sampled_at: Instant::now(), values: Arc::new(values) });
-    }
-
-    /// The organization is being erased.
-    pub(super) fn forget(&self, org: OrgId) {
-        self.0.lock().retain(|(own, _), _| *own != org);
-    }
-}
-
-impl SamplesOfAgent {
-    fn is_fresh(&self) -> bool {
-        let most = if self.values.is_empty() { NONE_FOR_AGENT } else { REFRESHED_FOR_AGENT };
-        self.sampled_at.elapsed() < most
-    }
-}
 
 /// A look that is under way; another one for the same table or agent is not begun meanwhile.
 struct Look {
@@ -266,23 +216,6 @@ fn examples(rows: &[Map<String, Value>], column: &str, values_max: usize) -> Jso
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn what_agents_know_has_its_bound_and_goes_with_the_organization() {
-        let (samples, one, other) = (SamplesOfAgents::default(), OrgId::new(), OrgId::new());
-        let first = AgentId::new();
-        samples.keep((one, first), ValuesOfAgent::new());
-        assert!(samples.get((one, first)).is_some_and(|known| known.is_fresh()));
-        assert!(samples.get((other, first)).is_none());
-        let last = AgentId::new();
-        for agent in (1..AGENTS_MAX).map(|_| AgentId::new()).chain([last]) {
-            samples.keep((other, agent), ValuesOfAgent::new());
-        }
-        assert!(samples.get((one, first)).is_none() && samples.get((other, last)).is_some());
-        assert_eq!(samples.0.lock().len(), AGENTS_MAX);
-        samples.forget(other);
-        assert!(samples.get((other, last)).is_none());
-    }
 
     #[test]
     fn examples_are_different_and_short() {

@@ -7,12 +7,12 @@
 use super::computation_line::ComputationLine;
 use super::content::Runnable;
 use super::feed::SnapshotFeed;
+use super::known_values::SamplesOfAgents;
 use super::quiesce::ended;
 use super::refusals::refusal;
 use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, SubmissionV1};
 use super::run::{Driver, StatementExtras};
-use super::samples::SamplesOfAgents;
 use super::state::{LiveStatement, Progress, StatementState, StatementWatch, Withdrawal};
 use super::submissions::{self, SubmissionKey};
 use crate::features::{AgentKnown, HorizonsOf};
