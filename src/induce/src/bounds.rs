@@ -2,8 +2,10 @@
 
 use page::xpath::Fuel;
 
-use crate::learn::LESSON_FUEL_MAX;
 use crate::places::{FORM_BYTES_MAX, LOOKS_MAX};
+
+/// Work of one lesson: about four seconds where pages are hostile, and a small part of it where they are not.
+pub const LESSON_FUEL_MAX: u64 = 250_000_000;
 
 /// A limit that a lesson has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

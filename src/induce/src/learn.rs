@@ -19,8 +19,6 @@ pub const EXAMPLES_MAX: usize = 32;
 pub const OTHERS_MAX: usize = 24;
 /// Attributes of one lesson.
 pub const ATTRIBUTES_MAX: usize = 64;
-/// Work of one lesson: about four seconds where pages are hostile, and a small part of it where they are not.
-pub const LESSON_FUEL_MAX: u64 = 250_000_000;
 
 /// Expressions of one attribute that are tried on the examples.
 const TRIED_MAX: usize = 240;

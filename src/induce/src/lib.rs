@@ -49,12 +49,10 @@ mod times;
 
 pub use annotate::{Observation, observe};
 pub use answers::{Answers, Kind, Label, Term, answers, is_linked_data};
-pub use bounds::Bound;
+pub use bounds::{Bound, LESSON_FUEL_MAX};
 pub use discover::{Discovery, discover};
 pub use forms::{Form, Reading};
-pub use learn::{
-    ATTRIBUTES_MAX, EXAMPLES_MAX, Example, LESSON_FUEL_MAX, Learned, LearnedPath, OTHERS_MAX, Taught, learn,
-};
+pub use learn::{ATTRIBUTES_MAX, EXAMPLES_MAX, Example, Learned, LearnedPath, OTHERS_MAX, Taught, learn};
 pub use lesson::Wanted;
 pub use places::{Page, shows};
 pub use records::{List, ListShape, RECORDS_MAX, Record, Wish, list_answers, list_kind_of, lists_of};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::LESSON_FUEL_MAX;
 use crate::places::shows;
 use page::html::Document;
 use page::xpath::Fuel;

@@ -3,7 +3,6 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (crate `sql`).
 
-mod agent_samples;
 mod asked;
 mod commands;
 mod compile;
@@ -15,6 +14,7 @@ mod erase;
 mod export_rows;
 mod exports;
 mod feed;
+mod known_values;
 mod open;
 mod quiesce;
 mod refusals;

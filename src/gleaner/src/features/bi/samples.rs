@@ -4,9 +4,10 @@
 //! at costs nothing. The look is a statement like any other, in a worker, over the newest rows. Values that are older than
 //! a day are not shown, so a caller who finds none waits a moment for the look.
 //!
-//! An agent knows values of its own rows only, by looks of its own in its scope.
+//! An agent knows values of its own rows only, by looks of its own in its scope. What belongs to an agent changes with every job, so
+//! they are kept for a short time, in memory, and go with the process.
 
-use super::agent_samples::ValuesOfAgent;
+use super::known_values::ValuesOfAgent;
 use super::rows::{SAMPLES, SamplesV1, ScopeV1};
 use super::service::{OWN_ROWS_MAX, Queries};
 use base::clock::Now;
@@ -31,7 +32,7 @@ const KEPT: Duration = Duration::from_secs(86_400);
 const REFRESHED_AFTER: Duration = Duration::from_secs(20 * 3_600);
 /// How long a caller waits for a look when there is nothing to show.
 const LOOK_WAIT: Duration = Duration::from_secs(1);
-/// Values that are known of one agent's rows.
+/// Values that one agent knows.
 const VALUES_OF_AGENT_MAX: usize = 4_000;
 
 /// A look that is under way; another one for the same table or agent is not begun meanwhile.

@@ -4,10 +4,10 @@
 //! or not the caller waits. A statement that cannot be planned was never submitted: its row goes and the caller gets
 //! an error.
 
-use super::agent_samples::SamplesOfAgents;
 use super::computation_line::ComputationLine;
 use super::content::Runnable;
 use super::feed::SnapshotFeed;
+use super::known_values::SamplesOfAgents;
 use super::quiesce::ended;
 use super::refusals::refusal;
 use super::retention::ResultRetention;

@@ -1,5 +1,4 @@
-//! Example values of columns as agents know them. What belongs to an agent changes with every job, so they are kept for a short time,
-//! in memory, and go with the process.
+//! Example values that agents know of their own rows: kept for a short time, in memory, for a bounded number of agents.
 
 use base::ids::{AgentId, OrgId};
 use parking_lot::Mutex;
