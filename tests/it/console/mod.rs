@@ -13,6 +13,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::Notify;
@@ -22,7 +23,7 @@ const DRIVER: &[&str] = &["playwright-core@1.65.1", "axe-core@4.14.1"];
 /// What reads the types; the console's own lock file has the same release.
 const COMPILER: &[&str] = &["typescript@5.9.3"];
 /// All journeys, on a machine that does other things as well.
-const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(1_500);
+const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(2_400);
 
 /// npm, about to install these into the folder.
 fn npm(folder: &Path, packages: &[&str]) -> Command {
@@ -118,9 +119,30 @@ fn site(path: &str) -> Option<Answer> {
     Some(Answer::html(format!("<title>{path}</title><h1>Page {path}</h1>{links}")))
 }
 
+/// A page whose template changes once it is turned; what it says stays.
+fn turning(number: &str, is_turned: bool) -> Answer {
+    let makers = ["Veritas", "Lynx", "Record", "Juuma", "Clifton", "Bahco", "Gramercy"];
+    let maker = makers[number.parse::<usize>().unwrap_or_default() % makers.len()];
+    Answer::html(match is_turned {
+        false => format!("<h1>Turning {number}</h1><p class=cost>{maker} {number}7.25</p>"),
+        true => format!(
+            "<h1>Turning {number}</h1><dl><dt>Asked for it</dt><dd class=asked>{maker} {number}7.25</dd></dl>"
+        ),
+    })
+}
+
+/// A page whose number and text are others at each visit.
+fn counting(visit: u32) -> Answer {
+    Answer::html(format!(
+        "<title>Counted</title><h1>Counted plane</h1><p>It is a plane of beech for edges and ends, and this is the text that \
+         stays as it is at every visit.</p><p>Today it was seen <b class=seen>{visit}</b> times, and never before.</p>"
+    ))
+}
+
 /// A shop whose pages and names are full of markup. Of `/slow` nothing comes; who asks for `/control/restart` asks the test to
-/// restart the box.
+/// restart the box, and who asks for `/control/turn` turns what stands below `/turn`.
 async fn hostile_shop(restart: Arc<Notify>) -> Web {
+    let (turned, visits) = (AtomicBool::new(false), AtomicU32::new(1));
     Web::open(move |path| {
         if path == "/control/restart" {
             restart.notify_one();
@@ -128,6 +150,16 @@ async fn hostile_shop(restart: Arc<Notify>) -> Web {
         }
         if path.starts_with("/site") {
             return site(path);
+        }
+        if path == "/control/turn" {
+            turned.store(true, Ordering::Relaxed);
+            return Some(Answer::status(200));
+        }
+        if let Some(number) = path.strip_prefix("/turn/") {
+            return Some(turning(number, turned.load(Ordering::Relaxed)));
+        }
+        if path.starts_with("/count/") {
+            return Some(counting(visits.fetch_add(1, Ordering::Relaxed)));
         }
         if path.starts_with("/slow/") {
             return Some(Answer::html("<title>slow</title>").held("slow"));
@@ -181,7 +213,13 @@ async fn journeys_in_a_browser() {
     let journeys = root().join("tests/it/console/journeys");
     let mut files: Vec<_> =
         std::fs::read_dir(&journeys).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
+    let named = std::env::var("GLEANER_JOURNEYS").unwrap_or_default();
+    let is_asked = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.strip_suffix(".test.mjs");
+        name.is_some_and(|name| named.is_empty() || named.split(',').any(|one| one == name))
+    };
+    files.retain(|path| is_asked(path));
     files.sort();
     let mut node = Command::new("node");
     node.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]).args(files);

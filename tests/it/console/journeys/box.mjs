@@ -70,8 +70,8 @@ export const signedIn = (work, options) => () =>
   }, options);
 
 /** Waits until this holds of what the API says, and gives it. */
-export async function until(what, ask) {
-  for (let left = 300; left > 0; left--) {
+export async function until(what, ask, times = 300) {
+  for (let left = times; left > 0; left--) {
     const found = await ask();
     if (found) return found;
     await new Promise((resume) => setTimeout(resume, 100));
@@ -85,7 +85,8 @@ const focused = () => {
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
   if (!element || element === document.body) return { name: "", isPressed: false };
   const labels = [...(element.labels ?? [])].map((label) => label.innerText.split("\n")[0]);
-  const name = (element.getAttribute("aria-label") ?? (labels.join(" ") || element.innerText || element.textContent || "")).trim();
+  const shown = labels.join(" ") || element.innerText || element.textContent || (element.matches("iframe") ? element.title : "");
+  const name = (element.getAttribute("aria-label") ?? shown).trim();
   return { name, isPressed: element.matches("button, a, summary") };
 };
 const STOPS_MAX = 160;
@@ -124,3 +125,22 @@ export async function goTo(page, title) {
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: title }).waitFor();
 }
+
+/** Holds that no pointer was used to the end. */
+export async function unpointed(page, work) {
+  await page.addInitScript(() => addEventListener("pointerdown", () => sessionStorage.setItem("pointed", "yes"), true));
+  await work();
+  assert.equal(await page.evaluate(() => sessionStorage.getItem("pointed")), null, "a pointer was used");
+}
+
+/** A journey of somebody who signs in by keys and uses nothing else. */
+export const byKeys = (work, options) => () =>
+  inPage((page, context) => unpointed(page, async () => {
+    await page.goto(`${url}/console`);
+    await page.getByLabel("Email address").waitFor();
+    await typeInto(page, "Email address", person.email);
+    await typeInto(page, "Password", person.password);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await work(page, context);
+  }), options);

@@ -91,7 +91,7 @@ test("a schedule is made, previewed, triggered and paused", signedIn(async (page
 test("a statement runs by keyboard, and its rows are text", signedIn(async (page) => {
   await ask(page, "SELECT '<img src=x onerror=alert(1)>' AS \"<b>a</b>\", 7 AS n");
   await page.keyboard.press("Control+Enter");
-  await page.getByText("1 rows").waitFor();
+  await page.getByText("1 row", { exact: true }).waitFor();
   await page.getByRole("gridcell", { name: "<img src=x onerror=alert(1)>" }).waitFor();
   assert.equal(await page.locator(".grid img, .grid b").count(), 0);
 }));

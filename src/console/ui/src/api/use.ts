@@ -1,6 +1,6 @@
 // Data of views: loaded, loading, failed; lists that go on page by page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { said, SIGNED_IN_AGAIN } from "./client";
+import { ApiError, said, SIGNED_IN_AGAIN } from "./client";
 
 export interface Loaded<T> {
   value: T | undefined;
@@ -8,6 +8,23 @@ export interface Loaded<T> {
   busy: boolean;
   reload: () => void;
   set: (value: T) => void;
+}
+
+/** A box that is busy for a moment (503) is asked again so often, so long after. */
+const BUSY_TRIES = 3;
+const BUSY_AFTER_MS = 1_500;
+
+async function patient<T>(load: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let left = BUSY_TRIES; ; left--) {
+    try {
+      return await load(signal);
+    } catch (error) {
+      const isBusy = error instanceof ApiError && error.status === 503;
+      if (!isBusy || left === 0 || signal.aborted) throw error;
+      await new Promise((resume) => setTimeout(resume, BUSY_AFTER_MS));
+      signal.throwIfAborted();
+    }
+  }
 }
 
 /** Loads when `keys` change; what came before stays in view meanwhile. */
@@ -19,7 +36,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: read
   useEffect(() => {
     const control = new AbortController();
     setBusy(true);
-    load(control.signal)
+    patient(load, control.signal)
       .then((loaded) => {
         set(() => loaded);
         setError(undefined);

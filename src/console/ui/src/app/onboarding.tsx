@@ -2,8 +2,12 @@
 import { useState } from "preact/hooks";
 import { api, endSession } from "../api/client";
 import { Act, Field, Form, Tabs, Text } from "../parts/basic";
+import { lazy } from "../parts/lazy";
 import { Brand } from "./gate";
-import { go, me, whoAmI } from "./state";
+import { go, here, me, whoAmI } from "./state";
+
+/** One's own data, and leaving, also without an organization. */
+const Profile = lazy<object>(() => import("../views/profile").then((found) => ({ default: found.Profile })));
 
 export function Onboarding() {
   const [way, setWay] = useState<"make" | "join">("make");
@@ -23,6 +27,14 @@ export function Onboarding() {
     await endSession();
     await whoAmI();
   };
+  if (here.value.parts[0] === "profile") {
+    return (
+      <main class="plain">
+        <Profile />
+        <p><a href="#/">Back</a></p>
+      </main>
+    );
+  }
   return (
     <main class="gate">
       <div class="card">
@@ -45,7 +57,7 @@ export function Onboarding() {
           )}
         </div>
         <div class="links">
-          <span class="dim">{me.value?.user.email}</span>
+          <a href="#/profile" title={me.value?.user.email}>Your profile</a>
           <Act kind="bare" small does={leave}>
             Sign out
           </Act>

@@ -5,6 +5,8 @@ const day = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "sho
 const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
 
 export const number = (value: number) => count.format(value);
+/** So many of them, as one says it: "1 row", "2 rows". */
+export const many = (value: number, one: string) => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
 export const compact = (value: number) => short.format(value);
 export const percent = (rate: number | null | undefined) => (rate === null || rate === undefined ? "–" : `${(rate * 100).toFixed(rate > 0.995 && rate < 1 ? 2 : 1)} %`);
 export const millis = (ms: number | null | undefined) => (ms === null || ms === undefined ? "–" : ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`);

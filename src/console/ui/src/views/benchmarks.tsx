@@ -1,5 +1,5 @@
 // Benchmarks: providers side by side on the same URLs, and a workflow made of what came out.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
@@ -50,11 +50,15 @@ function BenchmarkPage({ id }: { id: string }) {
     return { one, results };
   }, [id]);
   const [strategy, setStrategy] = useState<Strategy>("balanced");
+  const isOpen = found.value?.one.status === "pending" || found.value?.one.status === "running";
+  useEffect(() => {
+    if (!isOpen || found.busy) return;
+    const timer = setTimeout(found.reload, LOOK_EVERY_MS);
+    return () => clearTimeout(timer);
+  }, [isOpen, found.busy]);
   if (found.error) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   const { one, results } = found.value;
-  const isOpen = one.status === "pending" || one.status === "running";
-  if (isOpen && !found.busy) setTimeout(found.reload, LOOK_EVERY_MS);
   const overall = results.results.filter((row) => row.domain === null).sort((a, b) => a.rank - b.rank);
   const cancel = async () => {
     await api("POST /api/v1/benchmarks/{id}/cancel", { path: { id } });

@@ -139,7 +139,7 @@ function DashboardPage({ id }: { id: string }) {
         {!draft && (
           <p class="hint" role="status">
             {row.isRefreshing ? "It is being made anew. " : row.refreshedAt && <>Made <Time at={row.refreshedAt} />. </>}
-            {row.refresh ? <>By itself: {inWords(row.refresh.cron)} ({row.refresh.timezone ?? "UTC"}){row.nextRefreshAt && <>, next <Time at={row.nextRefreshAt} /></>}.</> : "Made anew while somebody looks at it."}
+            {row.refresh ? <>By itself: {inWords(row.refresh.cron)} ({row.refresh.timezone ?? "UTC"}){row.nextRefreshAt && <>; next <Time at={row.nextRefreshAt} exact /></>}</> : "Made anew while somebody looks at it."}
           </p>
         )}
       </div>

@@ -5,7 +5,7 @@ import { api } from "../api/client";
 import { useLoad } from "../api/use";
 import { may, me } from "../app/state";
 import { Bones, Choice, Empty, Head, Panel, Trouble } from "../parts/basic";
-import { bytes, compact, millis, number, percent, Share, Time } from "../parts/figures";
+import { bytes, compact, many, millis, number, percent, Share, Time } from "../parts/figures";
 import { Plot } from "../parts/lazy";
 import { Rows } from "../parts/list";
 
@@ -165,7 +165,7 @@ export function Overview() {
             <Figure title="Quality" value={percent(totals.quality)}>{change(moved.quality, "more")}</Figure>
             <Figure title="Latency p95" value={millis(totals.latencyP95Ms)}>p50 {millis(totals.latencyP50Ms)}</Figure>
             <Figure title="Credits used" value={compact(totals.credits)}>{plan.value ? `${compact(plan.value.remainingCredits)} left` : change(moved.credits, "less")}</Figure>
-            <Figure title="Came in" value={bytes(totals.bytes ?? 0)}>{number(totals.domains)} domains, {compact(totals.urls)} URLs</Figure>
+            <Figure title="Came in" value={bytes(totals.bytes ?? 0)}>{many(totals.domains, "domain")}, {compact(totals.urls)} {totals.urls === 1 ? "URL" : "URLs"}</Figure>
           </div>
         ) : (
           !overview.error && <Bones />

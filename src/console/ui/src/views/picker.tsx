@@ -1,52 +1,14 @@
-// Teaching by pointing: the stored page in a frame without scripts, whose elements are chosen; what the box learns of them
-// is shown on the site's other pages before it is saved.
-import { useEffect, useRef, useState } from "preact/hooks";
-import { api, local, send } from "../api/client";
+// Teaching by pointing: the stored page in a frame, whose elements are chosen; what the box learns of them is shown on the site's
+// other pages before it is saved.
+import { useState } from "preact/hooks";
+import { api } from "../api/client";
 import { useLoad } from "../api/use";
 import { toast } from "../app/state";
 import { Act, Bones, Field, Form, Tabs, Text, Trouble } from "../parts/basic";
 import { percent, shown } from "../parts/figures";
 import { Rows } from "../parts/list";
 import type { LessonView, ResultView } from "../generated/api";
-
-const MARK = "2px solid #0f766e";
-const TEXT_CHARS_MAX = 1_000;
-
-/** The stored page as an address of this browser's own: nothing of it is fetched, and nothing in it runs. */
-async function stored(id: string, signal: AbortSignal): Promise<string> {
-  const link = await api("GET /api/v1/extraction/results/by-id/{id}/html", { path: { id }, signal });
-  const page = await (await send(local(link.url), { signal })).arrayBuffer();
-  return URL.createObjectURL(new Blob([page], { type: link.contentType ?? "text/html" }));
-}
-
-function textOf(element: Element): string {
-  return (element.textContent ?? "").replace(/\s+/g, " ").trim().slice(0, TEXT_CHARS_MAX);
-}
-
-/** The page, whose elements are marked under the pointer and told when they are pressed. */
-function Frame({ address, onPick }: { address: string; onPick: (text: string) => void }) {
-  const frame = useRef<HTMLIFrameElement>(null);
-  const pick = useRef(onPick);
-  pick.current = onPick;
-  const listen = () => {
-    const page = frame.current?.contentDocument;
-    if (!page) return;
-    let marked: HTMLElement | null = null;
-    // Of another window, whose classes are not ours.
-    const inner = (event: Event) => event.target as HTMLElement | null;
-    page.addEventListener("mouseover", (event) => {
-      if (marked?.style) marked.style.outline = "";
-      marked = inner(event);
-      if (marked?.style) marked.style.outline = MARK;
-    });
-    page.addEventListener("click", (event) => {
-      event.preventDefault();
-      const element = inner(event);
-      if (element) pick.current(textOf(element));
-    });
-  };
-  return <iframe ref={frame} class="pageframe" title="The stored page; press what is to be read" sandbox="allow-same-origin" src={address} onLoad={listen} />;
-}
+import { PageFrame } from "./page-frame";
 
 function Learned({ told }: { told: LessonView }) {
   const names = told.attributes.map((one) => one.name);
@@ -84,18 +46,12 @@ async function likes(of: ResultView, signal: AbortSignal): Promise<ResultView[]>
   return [of, ...others.values()].slice(0, PAGES);
 }
 
-function Page({ of, onPick }: { of: ResultView; onPick: (text: string) => void }) {
-  const page = useLoad((signal) => stored(of.id, signal), [of.id]);
-  useEffect(() => () => void (page.value && URL.revokeObjectURL(page.value)), [page.value]);
-  if (page.error) return <Trouble error={page.error} retry={page.reload} />;
-  return page.value ? <Frame address={page.value} onPick={onPick} /> : <Bones />;
-}
-
 export function Picker({ of, onSaved }: { of: ResultView; onSaved: () => void }) {
   const pages = useLoad((signal) => likes(of, signal), [of.id]);
   const [at, setAt] = useState("0");
   const [chosen, setChosen] = useState<readonly Choice[]>([]);
   const [told, setTold] = useState<LessonView>();
+  const [walked, setWalked] = useState("");
   if (pages.error) return <Trouble error={pages.error} retry={pages.reload} />;
   if (!pages.value) return <Bones />;
   const all = pages.value;
@@ -125,9 +81,10 @@ export function Picker({ of, onSaved }: { of: ResultView; onSaved: () => void })
   };
   return (
     <div class="stack">
-      <p class="hint">Press what is to be read, name it, and show it on a second page, too.</p>
+      <p class="hint">Press what is to be read, name it, and show it on a second page, too. With keys: <kbd>Tab</kbd> into the page, <kbd>→</kbd> and <kbd>←</kbd> go into an element and out of it, <kbd>↓</kbd> and <kbd>↑</kbd> to the one beside it, <kbd>Enter</kbd> chooses it.</p>
       <Tabs label="Pages" tabs={all.map((_, index) => [String(index), `Page ${index + 1}`] as const)} at={at} onPick={setAt} />
-      <Page key={here.id} of={here} onPick={pick} />
+      <PageFrame key={here.id} of={here} onPick={(at) => pick(at.text)} onWalk={(at) => setWalked(at.text)} />
+      <p class="quiet" role="status">{walked.slice(0, 120)}</p>
       {chosen.length > 0 && (
         <Form send="See what it gives" onSend={look}>
           {chosen.map((one, index) => (

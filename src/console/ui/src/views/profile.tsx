@@ -66,8 +66,8 @@ export function Profile() {
               ["Name", user.name],
               ["Address", user.email],
               ["Verified", user.emailVerifiedAt ? <Time at={user.emailVerifiedAt} exact /> : <span class="warn">not yet</span>],
-              ["Organization", user.orgName],
-              ["Role", me.value?.role],
+              me.value?.organization && ["Organization", me.value.organization.name],
+              me.value?.role && ["Role", me.value.role],
               ["May", <span class="dim">{me.value?.permissions.join(", ")}</span>],
             ]} />
             <div class="row">

@@ -118,7 +118,7 @@ function Content({ id }: { id: string }) {
 function ResultPage({ id }: { id: string }) {
   const found = useLoad((signal) => api("GET /api/v1/extraction/results/by-id/{id}", { path: { id }, signal }), [id]);
   const [tab, setTab] = useState<"values" | "text">("values");
-  const [teaching, setTeaching] = useState(false);
+  const [teaching, setTeaching] = useState(here.value.query.has("teach"));
   if (found.error) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
   if ("indexingPending" in found.value) return <Empty title="Not indexed yet"><button type="button" class="button" onClick={found.reload}>Look again</button></Empty>;
@@ -172,7 +172,7 @@ function ResultPage({ id }: { id: string }) {
           ]} />
         </Panel>
       </div>
-      {teaching && <Dialog wide title={`Teach what pages of ${row.domain} say`} onClose={() => setTeaching(false)}><Picker of={row} onSaved={() => setTeaching(false)} /></Dialog>}
+      {teaching && <Dialog wide title={`Teach what pages of ${row.domain} say`} onClose={() => setTeaching(false)}><Picker of={row} onSaved={() => (setTeaching(false), found.reload())} /></Dialog>}
     </>
   );
 }

@@ -1,14 +1,15 @@
 // Schemas: what is read from pages of a domain; attributes of one's own, tried as one types; drift.
 import { useEffect, useState } from "preact/hooks";
 import { api, ApiError, said } from "../api/client";
-import { useList, useLoad } from "../api/use";
+import { useLoad } from "../api/use";
 import { ask, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Choice, Dialog, Empty, Field, Form, Head, Panel, Tabs, Text, Trouble } from "../parts/basic";
-import { number, percent, shown, Time } from "../parts/figures";
-import { List, Rows } from "../parts/list";
+import { many, number, percent, shown, Time } from "../parts/figures";
+import { Rows } from "../parts/list";
+import { DriftList } from "./drift";
+import { TYPES } from "./kinds";
 import type { AttributeType, DiscoveryView, OwnAttribute, XpathTestView } from "../generated/api";
 
-const TYPES = [["text", "Text"], ["number", "Number"], ["url", "URL"], ["boolean", "Yes or no"], ["text[]", "Texts"], ["url[]", "URLs"]] as const;
 const TYPE_AFTER_MS = 300;
 const LOOK_EVERY_MS = 1_000;
 
@@ -63,7 +64,7 @@ function Try({ domain, pageType, onSaved }: Own & { onSaved: () => void }) {
   );
 }
 
-function Discovery({ id, onEnded }: { id: string; onEnded: () => void }) {
+export function Discovery({ id, onEnded }: { id: string; onEnded: () => void }) {
   const [found, setFound] = useState<DiscoveryView>();
   useEffect(() => {
     let gone = false;
@@ -85,7 +86,7 @@ function Discovery({ id, onEnded }: { id: string; onEnded: () => void }) {
         {found.error && <p class="note bad">{found.error}</p>}
         {found.notes.map((note) => <p class="hint" key={note}>{note}</p>)}
         {found.notSaved && <p class="note warn">Nothing was saved: {found.notSaved.replaceAll("_", " ")}</p>}
-        <p>{found.attributes.length} attributes from {found.sample.length} pages{found.confidence !== null && `, confidence ${percent(found.confidence)}`}.</p>
+        <p>{many(found.attributes.length, "attribute")} from {many(found.sample.length, "page")}{found.confidence !== null && `, confidence ${percent(found.confidence)}`}.</p>
         {found.attributes.length > 0 && <Rows label="Found" rows={found.attributes} id={(one) => one.name} columns={[
           { title: "Attribute", cell: (one) => one.name },
           { title: "Kind", cell: (one) => one.type },
@@ -111,7 +112,7 @@ function Domain({ domain }: { domain: string }) {
   const schemas = useLoad((signal) => api("GET /api/v1/extraction/schemas", { query: { domain, limit: 50 }, signal }), [domain]);
   const own = useLoad((signal) => ownAttributes(domain, signal), [domain]);
   const [trying, setTrying] = useState(false);
-  const [discovery, setDiscovery] = useState<string>();
+  const [discovery, setDiscovery] = useState(here.value.query.get("discovery") ?? undefined);
   const reload = () => {
     schemas.reload();
     own.reload();
@@ -160,20 +161,6 @@ function Domain({ domain }: { domain: string }) {
   );
 }
 
-function Drift() {
-  const list = useList((cursor, signal) => api("GET /api/v1/extraction/drift", { query: { limit: 50, ...(cursor && { cursor }) }, signal }), []);
-  return (
-    <List list={list} id={(row) => `${row.domain} ${row.pageType}`} label="Drift" empty={<Empty title="Nothing is watched yet">Sites are watched once enough of their pages were read.</Empty>} columns={[
-      { title: "Domain", cell: (row) => <a href={`#/schemas?domain=${encodeURIComponent(row.domain)}`}>{row.domain}</a> },
-      { title: "Page type", cell: (row) => row.pageType },
-      { title: "State", cell: (row) => <Badge state={row.state} /> },
-      { title: "Since", cell: (row) => <Time at={row.since} /> },
-      { title: "Attributes", cell: (row) => row.attributes.filter((one) => one.state !== "ok").slice(0, 5).map((one) => <div key={one.name}>{one.name}: {percent(one.recent.found)} of pages <span class="dim">before {percent(one.baseline.found)}</span></div>) },
-      { title: "Last repair", cell: (row) => (row.lastRepair ? <><Time at={row.lastRepair.at} /><div class="hint">{row.lastRepair.attributes.map((one) => `${one.name} ${one.result}`).join(", ")}</div></> : <span class="dim">none</span>) },
-    ]} />
-  );
-}
-
 function All() {
   const [domain, setDomain] = useState("");
   const schemas = useLoad((signal) => api("GET /api/v1/extraction/schemas", { query: { limit: 200 }, signal }), []);
@@ -209,7 +196,7 @@ export function Schemas() {
       <Head title="Schemas" about="What is read from pages, and where sites have changed under it." />
       <div class="stack">
         <Tabs label="Shown" tabs={[["schemas", "Schemas"], ["drift", "Drift"]] as const} at={tab} onPick={(picked) => ask({ tab: picked })} />
-        {tab === "drift" ? <Panel flush><Drift /></Panel> : <All />}
+        {tab === "drift" ? <Panel flush><DriftList /></Panel> : <All />}
       </div>
     </>
   );

@@ -11,18 +11,30 @@ import { List } from "../parts/list";
 import type { ExtractionHistoryEntry, UrlView } from "../generated/api";
 import { Diff } from "./diff";
 
-/** The values of each attribute at each visit, put together from what changed. */
-function numbers(history: ExtractionHistoryEntry[]): Map<string, { at: number[]; values: (number | null)[] }> {
-  const found = new Map<string, { at: number[]; values: (number | null)[] }>();
-  for (const entry of history) {
-    for (const change of entry.changed) {
-      if (typeof change.to !== "number" && typeof change.from !== "number") continue;
-      const line = found.get(change.name) ?? { at: [], values: [] };
-      line.at.push(Date.parse(entry.scrapedAt) / 1_000);
-      line.values.push(typeof change.to === "number" ? change.to : null);
-      found.set(change.name, line);
+interface Line {
+  at: number[];
+  values: (number | null)[];
+}
+
+const numeric = (value: unknown) => (typeof value === "number" ? value : null);
+
+/** The values of each number at each visit, put together from what changed. */
+function numbers(history: ExtractionHistoryEntry[]): Map<string, Line> {
+  const found = new Map<string, Line>();
+  const at = (entry: ExtractionHistoryEntry) => Date.parse(entry.scrapedAt) / 1_000;
+  history.forEach((entry, visit) => {
+    for (const { name, from, to } of entry.changed) {
+      if (found.has(name) || (typeof to !== "number" && typeof from !== "number")) continue;
+      // What it was at the visits before.
+      const earlier = history.slice(0, visit);
+      found.set(name, { at: earlier.map(at), values: earlier.map(() => numeric(from)) });
     }
-  }
+    for (const [name, line] of found) {
+      const change = entry.changed.find((one) => one.name === name);
+      line.values.push(change ? numeric(change.to) : (line.values.at(-1) ?? null));
+      line.at.push(at(entry));
+    }
+  });
   return found;
 }
 

@@ -4,7 +4,7 @@ import { api } from "../../api/client";
 import { useLoad } from "../../api/use";
 import { may } from "../../app/state";
 import { Act } from "../../parts/basic";
-import { number } from "../../parts/figures";
+import { many, number } from "../../parts/figures";
 import type { Dag, DagNode, ValidationView } from "../../generated/api";
 import { Settings } from "./settings";
 import { added, LEAVING, moved, NODE_HEIGHT, NODE_WIDTH, nodeOf, removed, type Kind, type Spot, spots } from "./shape";
@@ -162,7 +162,7 @@ export function Graph({ start, onSave }: Props) {
       </div>
       {faults && (
         <div class="status" role="status">
-          <span class={`badge ${faults.valid ? "good" : "bad"}`}>{faults.valid ? "holds" : `${faults.errors.length} faults`}</span>
+          <span class={`badge ${faults.valid ? "good" : "bad"}`}>{faults.valid ? "holds" : many(faults.errors.length, "fault")}</span>
           {faults.maxCredits !== null && <span class="dim">at most {number(faults.maxCredits)} credits a job</span>}
           {[...faults.errors, ...faults.warnings].slice(0, 4).map((fault) => <span key={`${fault.path}${fault.code}`} class="warn">{fault.path}: {fault.message}</span>)}
         </div>

@@ -3,12 +3,13 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, api, said } from "../../api/client";
 import { useLoad } from "../../api/use";
 import { ask, here, may, me, toast } from "../../app/state";
-import { Badge, Bones, Dialog, Empty, Field, Head, Panel, Tabs, Text, Trouble, copy } from "../../parts/basic";
-import { bytes, compact, millis, number } from "../../parts/figures";
+import { Badge, Bones, Dialog, Empty, Head, Panel, Tabs, Trouble, copy } from "../../parts/basic";
+import { bytes, compact, many, millis, number } from "../../parts/figures";
 import { lazy } from "../../parts/lazy";
 import type { ExecutionView, SavedQueryView, TableView } from "../../generated/api";
 import { fitting, type ChartChoice } from "./chart";
 import type { EditorHandle } from "./editor";
+import { Parameters } from "./parameters";
 import { columnsOf, Result } from "./result";
 import { bound, cancel, DRAFT, ended, errorPlace, parameters, statementAt, submit, type Statement } from "./run";
 import { described, History, Save, Saved, useSaved } from "./saved";
@@ -64,19 +65,6 @@ function Catalog({ all, onName }: { all: TableView[]; onName: (name: string) => 
   );
 }
 
-function Parameters({ names, values, onSet }: { names: string[]; values: ReadonlyMap<string, string>; onSet: (name: string, value: string) => void }) {
-  if (names.length === 0) return null;
-  return (
-    <div class="filters">
-      {names.map((name) => (
-        <Field key={name} label={name}>
-          <Text type={/date|from|to|since|until|day/i.test(name) ? "date" : "text"} value={values.get(name) ?? ""} onText={(value) => onSet(name, value)} />
-        </Field>
-      ))}
-    </div>
-  );
-}
-
 function Told({ execution }: { execution: ExecutionView }) {
   const took = execution.startedAt && execution.finishedAt ? Date.parse(execution.finishedAt) - Date.parse(execution.startedAt) : undefined;
   const read = (name: string) => (typeof execution.dryRun[name] === "number" ? Number(execution.dryRun[name]) : undefined);
@@ -85,7 +73,7 @@ function Told({ execution }: { execution: ExecutionView }) {
   return (
     <div class="status" role="status">
       <Badge state={execution.status} />
-      {execution.results ? <strong>{number(execution.results.totalRows)} rows</strong> : rows !== undefined && <span>about {number(rows)} rows to read</span>}
+      {execution.results ? <strong>{many(execution.results.totalRows, "row")}</strong> : rows !== undefined && <span>about {many(rows, "row")} to read</span>}
       {took !== undefined && <span class="dim">{millis(took)}</span>}
       {size !== undefined && <span class="dim">{bytes(size)} read at most</span>}
       {Array.isArray(used) && used.length > 0 && <span class="dim">from {used.map(String).join(", ")}</span>}
@@ -195,7 +183,7 @@ export function Sql() {
         <div class="stack">
           <section class="panel">
             {known.error ? <Trouble error={known.error} retry={known.reload} /> : known.value ? <Editor key={known.value.all.length} start={text} tables={known.value.schema} samples={known.value.samples} onChange={onChange} onRun={() => void run(false)} handle={(handle) => (editor.current = handle)} /> : <Bones />}
-            <Parameters names={names} values={values} onSet={(name, value) => setValues(new Map(values).set(name, value))} />
+            <Parameters sql={text} names={names} tables={known.value?.all ?? []} values={values} onSet={(name, value) => setValues(new Map(values).set(name, value))} />
             <div class="filters">
               {busy ? <button type="button" class="button bad" onClick={() => void stop()}>Cancel</button> : <button type="button" class="button main" onClick={() => void run(false)}>Run</button>}
               <button type="button" class="button" disabled={busy} onClick={() => void run(true)}>Plan only</button>
