@@ -1,11 +1,12 @@
 //! Schemas that the box finds out by itself, and attributes that are taught by examples: discoverSchema, getDiscovery,
-//! learnAttributes.
+//! learnAttributes, proposeXpath.
 
 mod fair;
 mod learn;
 mod limits;
 mod lists;
 mod model;
+mod point;
 mod real;
 
 use crate::harness::web::{Answer, Web};

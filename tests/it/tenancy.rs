@@ -301,9 +301,12 @@ async fn ids_in_bodies(client: &Client, theirs: &Seeded) {
         let examples = [id, id].map(|id| json!({ "jobId": id, "values": { "a": "x" } }));
         json!({ "domain": "127.0.0.1", "pageType": "product", "examples": examples })
     };
-    let cases: [Asked<'_>; 14] = [
+    let wish =
+        |id: &str| json!({ "domain": "127.0.0.1", "pageType": "product", "jobId": id, "element": "//h1" });
+    let cases: [Asked<'_>; 15] = [
         ("/api/v1/extraction/discover", "job", 404, &discovery),
         ("/api/v1/extraction/learn", "job", 404, &lesson),
+        ("/api/v1/extraction/propose-xpath", "job", 404, &wish),
         ("/api/v1/jobs", "workflow", 404, &|id| one(json!({ "workflowId": id }))),
         ("/api/v1/jobs", "url", 404, &|id| json!({ "urlId": id })),
         ("/api/v1/jobs/batch", "workflow", 404, &|id| json!({ "jobs": [one(json!({ "workflowId": id }))] })),

@@ -11,6 +11,7 @@ use crate::forms::{Form, fold};
 use crate::lesson::{Goal, Outcome, Wanted, answer_key, judge, read};
 use crate::places::{Page, Places};
 pub use make::is_constant;
+pub use point::{Pointed, Pointing, point};
 use rank::{Told, choose, coverage, f1, order};
 
 /// Pages with values that are learned from.
@@ -490,6 +491,7 @@ impl Settled {
 }
 
 mod make;
+mod point;
 mod rank;
 #[cfg(test)]
 mod tests;

@@ -71,15 +71,21 @@ pub struct Outcome {
     pub is_ambiguous: bool,
 }
 
-/// The texts that extraction would read by an expression, blank ones left out; none when it takes too much.
-pub fn read(xpath: &XPath, places: &Places<'_>, fuel: &mut Fuel) -> Option<Vec<String>> {
+/// What an expression comes to on a page; none when it takes too much.
+pub fn evaluate(xpath: &XPath, places: &Places<'_>, fuel: &mut Fuel) -> Option<Value> {
     let document = places.page.document;
     let lent = fuel.left().min(EXPRESSION_UNITS_MAX);
     let mut own = Fuel::new(lent);
     let value = xpath.evaluate(document, root_context(document), &mut own);
     // What was lent is there, so this cannot fail.
     let _ = fuel.spend(lent - own.left());
-    let texts = match value.ok()? {
+    value.ok()
+}
+
+/// The texts that extraction would read by an expression, blank ones left out; none when it takes too much.
+pub fn read(xpath: &XPath, places: &Places<'_>, fuel: &mut Fuel) -> Option<Vec<String>> {
+    let document = places.page.document;
+    let texts = match evaluate(xpath, places, fuel)? {
         Value::Nodes(nodes) => {
             let texts = nodes.iter().map(|node| node.string_value(document).trim());
             texts.filter(|text| !text.is_empty()).take(NODES_MAX).map(str::to_owned).collect()

@@ -17,6 +17,8 @@
 //!   best three that share no anchor are kept, so that one change of a site does not break them all; and two that read
 //!   the structured data itself.
 //! - **Lists** ([`lists_of()`]): what a page repeats are records, and what stands in the same slot of most is one of their fields.
+//! - **Pointing** ([`point()`]): where somebody shows the element itself, the same candidates of that one place, tried on it and on
+//!   the other pages.
 //! - **JSONPaths** beside them for what pages say in their JSON (`data`).
 //! - **Repair** ([`repair()`]): where a site has changed, the values that it last gave are the labels.
 //! - **Confidence** is held-out: what the other examples alone would have taught, asked on the one left out.
@@ -52,7 +54,10 @@ pub use answers::{Answers, Kind, Label, Term, answers, is_linked_data};
 pub use bounds::{Bound, LESSON_FUEL_MAX};
 pub use discover::{Discovery, discover};
 pub use forms::{Form, Reading};
-pub use learn::{ATTRIBUTES_MAX, EXAMPLES_MAX, Example, Learned, LearnedPath, OTHERS_MAX, Taught, learn};
+pub use learn::{
+    ATTRIBUTES_MAX, EXAMPLES_MAX, Example, Learned, LearnedPath, OTHERS_MAX, Pointed, Pointing, Taught, learn,
+    point,
+};
 pub use lesson::Wanted;
 pub use places::{Page, shows};
 pub use records::{List, ListShape, RECORDS_MAX, Record, Wish, list_answers, list_kind_of, lists_of};

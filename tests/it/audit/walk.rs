@@ -20,6 +20,7 @@ const SILENT: &[(&str, &str)] = &[
     ("convertSavedQuery", "reads a saved query and changes nothing"),
     ("pollJobs", "looks and changes nothing"),
     ("testXpath", "tries attributes on a stored page and keeps nothing"),
+    ("proposeXpath", "reads stored pages and keeps nothing"),
     ("validateWorkflow", "looks and changes nothing"),
     ("testProvider", "fetches a page and keeps nothing"),
     ("refreshTokens", "a login goes on; its beginning, its end and a reused token have rows"),

@@ -2951,6 +2951,14 @@ class ProblemView(TypedDict):
     message: str
 
 
+class ProposedXpath(TypedDict):
+    xpath: str
+    #: How many nodes it selects on the page; of a single value the first is the element.
+    nodes: int
+    #: The share of the other pages on which it gives a value; null where there are none.
+    coverage: float | None
+
+
 class ProviderConfig(TypedDict):
     providerId: str
     #: What is left out is as the job has it.
@@ -4412,6 +4420,13 @@ class WaitingView(TypedDict):
     askedBy: str | None
 
 
+class WishedPage(TypedDict):
+    jobId: str
+    url: str
+    #: What each proposal gives there, in their order; null for nothing.
+    values: list[Any]
+
+
 class WorkflowView(TypedDict):
     """A workflow, or one version of it."""
 
@@ -4478,6 +4493,40 @@ class XpathTrialView(TypedDict):
     nodes: int | None
     #: The first thing that it selects.
     first: OutlineView | None
+
+
+class XpathWish(TypedDict):
+    #: A registrable domain, or one host of it.
+    domain: str
+    #: The type of the other pages; those of no known type count as well.
+    pageType: PageType
+    #: The job that fetched the page.
+    jobId: str
+    #: An XPath that leads to the element, such as `/html/body/div[2]/p[1]`. The first node that it selects is meant.
+    element: str
+    #: The element's text. Where the path leads to another one, because a browser has changed the page, the element is
+    #: found by it.
+    text: NotRequired[str | None]
+    #: The element's attribute that is to be read, such as `href`; null for its text.
+    attribute: NotRequired[str | None]
+    #: Whether all that is like it is wanted, as a list.
+    list: NotRequired[bool | None]
+
+
+class XpathWishView(TypedDict):
+    """Expressions for an element, and what they give."""
+
+    #: What stands there.
+    text: str
+    #: What an attribute of it would be.
+    type: AttributeType
+    #: The most robust first; each hangs on something else of the page, so one change of the site does not break them
+    #: all. Empty where a list is wanted and nothing on the page is like the element.
+    proposals: list[ProposedXpath]
+    #: The page itself, and behind it the newest other stored pages of the domain.
+    pages: list[WishedPage]
+    #: Limits that were reached, so that there may be more to propose.
+    notes: list[str]
 
 
 ActorType = Literal["user", "api_key", "operator", "system", "anonymous"]

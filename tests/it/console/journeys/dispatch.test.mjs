@@ -26,6 +26,7 @@ test("a page is taught by examples, and what is learned is saved", signedIn(asyn
   await at(page, "results?q=plane");
   await page.locator("table a").first().click();
   await page.getByRole("button", { name: "Teach by pointing" }).click();
+  await page.getByRole("tab", { name: "By examples" }).click();
   const frame = page.frameLocator("iframe");
   await frame.locator("p.price").click();
   await page.getByLabel("Name").fill("asked_price");

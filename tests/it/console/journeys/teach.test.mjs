@@ -18,8 +18,61 @@ async function collected(paths, more = {}) {
   return Promise.all(jobs.map((job) => ended(job.id)));
 }
 
+/** The first row that a statement gives; none while it is refused. */
+const asked = async (sql) => (await api("POST", "/bi/queries", { sql, waitMs: 5_000 }).catch(() => undefined))?.results?.rows[0];
+
+async function teach(page, job) {
+  await at(page, `results/${job.resultId}`);
+  await page.getByRole("button", { name: "Teach by pointing" }).click();
+  const frame = page.frameLocator("iframe");
+  await frame.locator("h1").waitFor();
+  return frame;
+}
+
 // The page's own script, whose blocking is what was asked for, says so.
 const POINTING = { policyMayRefuse: true };
+
+test("an element is pressed, its expressions are tried on other pages, and it is a column of SQL", signedIn(async (page) => {
+  const [job] = await collected(["/p/3"]);
+  const frame = await teach(page, job);
+  await frame.locator("p.price").click();
+  const proposed = page.getByRole("region", { name: "Proposed expressions" });
+  await proposed.getByRole("checkbox").first().waitFor();
+  assert.ok(await proposed.getByRole("checkbox").first().isChecked());
+  const given = page.getByRole("region", { name: "What they give" });
+  await given.getByRole("row", { name: /This page 3\.50 EUR/ }).waitFor();
+  await given.getByRole("row", { name: /\/p\/[124-8] [124-8]\.50 EUR/ }).first().waitFor();
+  // Another element takes the place of the first.
+  await frame.locator("h1").click();
+  await given.getByRole("row", { name: /This page Plane 3/ }).waitFor();
+  await frame.locator("p.price").click();
+  await given.getByRole("row", { name: /This page 3\.50 EUR/ }).waitFor();
+  await page.getByRole("textbox", { name: "Name" }).fill("pressed");
+  await page.getByRole("button", { name: "Save the attribute" }).click();
+  await page.getByText(/pressed is read from now on; \d+ stored pages? (were )?read anew/).waitFor();
+  await page.getByRole("row", { name: /pressed 3\.50 EUR/ }).waitFor();
+  await until("SQL has the column", async () => (await asked("SELECT count(pressed) AS n FROM products WHERE pressed LIKE '%.50 EUR'"))?.n > 1);
+  await at(page, "sql");
+  await page.getByRole("button", { name: "Run", exact: true }).waitFor();
+  await page.getByText("products", { exact: true }).first().click();
+  await page.getByRole("button", { name: "pressed", exact: true }).first().waitFor();
+}, POINTING));
+
+test("of what is pressed an attribute is read, or all that is like it; a link in the page leads nowhere", signedIn(async (page) => {
+  const [job] = await collected(["/site"]);
+  const frame = await teach(page, job);
+  await frame.locator("a").first().click();
+  await page.getByLabel("What is read of it").selectOption("href");
+  const given = page.getByRole("region", { name: "What they give" });
+  await given.getByRole("row", { name: /This page http.*\/site\/c\/1/ }).waitFor();
+  await page.getByLabel("and all that is like it, as a list").check();
+  await given.getByRole("row", { name: /This page \[.*c\/1.*c\/3/ }).waitFor();
+  assert.equal(await page.getByLabel("Kind").inputValue(), "url[]");
+  await frame.locator("h1").click();
+  await page.getByLabel("and all that is like it, as a list").check();
+  await page.getByText("Nothing on the page is like it.").waitFor();
+  await frame.locator("h1").waitFor();
+}, POINTING));
 
 test("a site that has changed is told, with what was mended", { timeout: 240_000 }, signedIn(async (page) => {
   const pages = [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `/turn/${number}`);

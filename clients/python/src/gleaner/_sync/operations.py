@@ -3574,6 +3574,42 @@ class Discovery(Area):
         )
         return answer
 
+    def propose_xpath(
+        self,
+        *,
+        domain: str,
+        page_type: models.PageType,
+        job_id: Id,
+        element: str,
+        text: str | None = None,
+        attribute: str | None = None,
+        list: bool | None = None,
+    ) -> models.XpathWishView:
+        """Proposes XPaths for an element of a stored page, with what they give on it and on other stored pages. Nothing
+        is kept.
+
+        Needs a member of an organization, the permission workflows:write.
+
+        `POST /api/v1/extraction/propose-xpath`
+
+        Args:
+            domain: A registrable domain, or one host of it.
+            page_type: The type of the other pages; those of no known type count as well.
+            job_id: The job that fetched the page.
+            element: An XPath that leads to the element, such as `/html/body/div[2]/p[1]`. The first node that it
+                selects is meant.
+            text: The element's text. Where the path leads to another one, because a browser has changed the page,
+                the element is found by it.
+            attribute: The element's attribute that is to be read, such as `href`; null for its text.
+            list: Whether all that is like it is wanted, as a list.
+        """
+        answer: models.XpathWishView = self._transport.json(
+            "POST",
+            "/api/v1/extraction/propose-xpath",
+            body={"domain": domain, "pageType": page_type, "jobId": job_id, "element": element, "text": text, "attribute": attribute, "list": list},
+        )
+        return answer
+
 
 class Drift(Area):
     """The operations of `drift`."""

@@ -1,5 +1,5 @@
-// Teaching by pointing: the stored page in a frame, whose elements are chosen; what the box learns of them is shown on the site's
-// other pages before it is saved.
+// Teaching: by pointing at an element, or by examples on several pages; what comes of it is shown on the site's other pages
+// before it is saved.
 import { useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useLoad } from "../api/use";
@@ -9,6 +9,7 @@ import { percent, shown } from "../parts/figures";
 import { Rows } from "../parts/list";
 import type { LessonView, ResultView } from "../generated/api";
 import { PageFrame } from "./page-frame";
+import { Point } from "./point";
 
 function Learned({ told }: { told: LessonView }) {
   const names = told.attributes.map((one) => one.name);
@@ -46,7 +47,7 @@ async function likes(of: ResultView, signal: AbortSignal): Promise<ResultView[]>
   return [of, ...others.values()].slice(0, PAGES);
 }
 
-export function Picker({ of, onSaved }: { of: ResultView; onSaved: () => void }) {
+function Examples({ of, onSaved }: { of: ResultView; onSaved: () => void }) {
   const pages = useLoad((signal) => likes(of, signal), [of.id]);
   const [at, setAt] = useState("0");
   const [chosen, setChosen] = useState<readonly Choice[]>([]);
@@ -81,7 +82,7 @@ export function Picker({ of, onSaved }: { of: ResultView; onSaved: () => void })
   };
   return (
     <div class="stack">
-      <p class="hint">Press what is to be read, name it, and show it on a second page, too. With keys: <kbd>Tab</kbd> into the page, <kbd>→</kbd> and <kbd>←</kbd> go into an element and out of it, <kbd>↓</kbd> and <kbd>↑</kbd> to the one beside it, <kbd>Enter</kbd> chooses it.</p>
+      <p class="hint">Press what is to be read, name it, and show it on a second page, too.</p>
       <Tabs label="Pages" tabs={all.map((_, index) => [String(index), `Page ${index + 1}`] as const)} at={at} onPick={setAt} />
       <PageFrame key={here.id} of={here} onPick={(at) => pick(at.text)} onWalk={(at) => setWalked(at.text)} />
       <p class="quiet" role="status">{walked.slice(0, 120)}</p>
@@ -100,6 +101,18 @@ export function Picker({ of, onSaved }: { of: ResultView; onSaved: () => void })
       </div>
       {told && <Learned told={told} />}
       {told && told.attributes.length > 0 && <div class="row end"><Act kind="main" does={save}>Save the attributes</Act></div>}
+    </div>
+  );
+}
+
+const WAYS = [["point", "By pointing"], ["examples", "By examples"]] as const;
+
+export function Picker({ of, onSaved }: { of: ResultView; onSaved: () => void }) {
+  const [way, setWay] = useState<"point" | "examples">("point");
+  return (
+    <div class="stack">
+      <Tabs label="How it is taught" tabs={WAYS} at={way} onPick={setWay} />
+      {way === "point" ? <Point of={of} onSaved={onSaved} /> : <Examples of={of} onSaved={onSaved} />}
     </div>
   );
 }

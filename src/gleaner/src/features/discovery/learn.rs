@@ -140,7 +140,7 @@ pub(super) async fn learn(org: Org<WorkflowsWrite>, Body(asked): Body<Lesson>) -
     Ok(Body(view))
 }
 
-fn gone() -> Error {
+pub(super) fn gone() -> Error {
     Error::not_found("Page").message("The page of an example is not kept any more.")
 }
 
@@ -246,16 +246,7 @@ fn rows_of(tx: &OrgRead<'_>, site: &Site, told: &[ToldExample]) -> Result<Vec<Re
                 (field, row)
             }
         };
-        if !is_document(row.content_type.as_deref()) {
-            return Err(Error::invalid(&field, "what was fetched is no page"));
-        }
-        if !has_page(tx, &row)? {
-            return Err(gone());
-        }
-        if row.page.byte_size > HTML_BYTES_MAX as u64 {
-            let message = format!("{field}: the page has {} bytes, more than 5 MB.", row.page.byte_size);
-            return Err(Error::new(Code::PayloadTooLarge).message(message));
-        }
+        check_stored(tx, &field, &row)?;
         if rows.iter().any(|known| known.job == row.job) {
             return Err(Error::invalid(&field, "is the page of an earlier example"));
         }
@@ -268,13 +259,28 @@ fn rows_of(tx: &OrgRead<'_>, site: &Site, told: &[ToldExample]) -> Result<Vec<Re
     Ok(rows)
 }
 
-struct ParsedPage {
-    row: ResultV4,
-    document: Document,
-    base: Url,
+/// Refuses what is no page, is not kept any more, or is too large.
+pub(super) fn check_stored(tx: &OrgRead<'_>, field: &str, row: &ResultV4) -> Result<()> {
+    if !is_document(row.content_type.as_deref()) {
+        return Err(Error::invalid(field, "what was fetched is no page"));
+    }
+    if !has_page(tx, row)? {
+        return Err(gone());
+    }
+    if row.page.byte_size > HTML_BYTES_MAX as u64 {
+        let message = format!("{field}: the page has {} bytes, more than 5 MB.", row.page.byte_size);
+        return Err(Error::new(Code::PayloadTooLarge).message(message));
+    }
+    Ok(())
 }
 
-fn parse(stored: StoredPage) -> Result<ParsedPage> {
+pub(super) struct ParsedPage {
+    pub row: ResultV4,
+    pub document: Document,
+    pub base: Url,
+}
+
+pub(super) fn parse(stored: StoredPage) -> Result<ParsedPage> {
     let url =
         Url::parse(&stored.row.final_url).map_err(|e| Error::internal("read the URL of a result", e))?;
     let document = Document::parse_bytes(&stored.bytes, stored.row.content_type.as_deref());
@@ -283,7 +289,7 @@ fn parse(stored: StoredPage) -> Result<ParsedPage> {
 }
 
 impl ParsedPage {
-    fn page(&self) -> induce::Page<'_> {
+    pub fn page(&self) -> induce::Page<'_> {
         induce::Page { document: &self.document, base: &self.base }
     }
 }
@@ -323,7 +329,7 @@ fn teach(told: &[ToldExample], examples: Vec<StoredPage>, others: Vec<StoredPage
     Ok(LessonView { attributes, left_out, preview, notes, is_saved: false })
 }
 
-fn rounded(share: f64) -> f64 {
+pub(super) fn rounded(share: f64) -> f64 {
     (share * 1_000.0).round() / 1_000.0
 }
 

@@ -2,11 +2,12 @@
 //!
 //! A discovery is a row that a task works off ([`task`]): [`sample`] chooses pages, [`public`] says which may teach what is everybody's, [`lesson`] what
 //! they teach, and [`check`] what of it holds. With an endpoint set, a language model ([`teacher`]) proposes as well. [`learn`] is taught by its caller, at once, and what comes of it is the
-//! organization's own.
+//! organization's own; [`point`] is shown one element.
 
 mod check;
 mod learn;
 mod lesson;
+mod point;
 mod public;
 mod rows;
 mod sample;
@@ -57,6 +58,11 @@ pub static FEATURE: Feature = Feature {
         Route::post("/api/v1/extraction/learn", "learnAttributes", &Handler::new(learn::learn))
             .about(
                 "Learns attributes from two or more stored pages whose values are told. Nothing is saved unless it is asked for.",
+            )
+            .fails(&[Code::NotFound, Code::PayloadTooLarge, Code::RateLimited]),
+        Route::post("/api/v1/extraction/propose-xpath", "proposeXpath", &Handler::new(point::propose))
+            .about(
+                "Proposes XPaths for an element of a stored page, with what they give on it and on other stored pages. Nothing is kept.",
             )
             .fails(&[Code::NotFound, Code::PayloadTooLarge, Code::RateLimited]),
     ],
