@@ -26,6 +26,7 @@ mod dashboards;
 mod demo;
 mod discovery;
 mod dispatch;
+mod doctor;
 mod documented;
 mod drift;
 mod event_table;

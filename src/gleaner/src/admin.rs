@@ -3,6 +3,8 @@
 //! One request and one answer a connection, each one line of JSON. There is no password: who can open the socket can
 //! read the data folder anyway (mode 0600, in a folder of mode 0700).
 
+use crate::config::Config;
+use crate::doctor::Checkup;
 use crate::features::wiring;
 use base::audit::Action;
 use base::{Error, Result};
@@ -28,6 +30,11 @@ pub use wiring::commands::Request;
 /// as long as its clock says.
 const STATUS: &str = "status";
 const CLOCK_ACCEPT: &str = "clock_accept";
+/// To look after the box's data, and how far that is.
+const DOCTOR: &str = "doctor";
+const DOCTOR_ASK: &str = "doctor_ask";
+/// How often it is asked how far a look is.
+const ASKED_EVERY: Duration = Duration::from_millis(300);
 
 /// A request line, bytes: schemas are imported through it.
 const LINE_BYTES_MAX: u64 = 16 << 20;
@@ -74,7 +81,8 @@ impl AdminSocket {
     }
 
     /// Answers from now on.
-    pub fn serve(&mut self, services: Arc<Services>, status: StatusFn) {
+    pub fn serve(&mut self, services: Arc<Services>, status: StatusFn, config: &Config) {
+        let checkup = Checkup::of(config);
         let Some(listener) = self.listener.take() else { return };
         self.accepting = Some(tokio::spawn(async move {
             loop {
@@ -87,9 +95,10 @@ impl AdminSocket {
                         continue;
                     }
                 };
-                let (services, status) = (services.clone(), status.clone());
+                let (services, status, checkup) = (services.clone(), status.clone(), checkup.clone());
                 tokio::spawn(async move {
-                    let served = tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, services, &status));
+                    let served = serve(stream, services, &status, &checkup);
+                    let served = tokio::time::timeout(CONNECTION_TIME_MAX, served);
                     if let Ok(Err(error)) = served.await {
                         tracing::warn!(%error, "an operator's connection failed");
                     }
@@ -127,12 +136,17 @@ impl Drop for AdminSocket {
     }
 }
 
-async fn serve(stream: UnixStream, services: Arc<Services>, status: &StatusFn) -> std::io::Result<()> {
+async fn serve(
+    stream: UnixStream,
+    services: Arc<Services>,
+    status: &StatusFn,
+    checkup: &Arc<Checkup>,
+) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match serde_json::from_str(&line) {
-        Ok(request) => match Origin::operator().scope(answer(request, services, status)).await {
+        Ok(request) => match Origin::operator().scope(answer(request, services, status, checkup)).await {
             Ok(value) => Answer::Ok(value),
             Err(error) => {
                 tracing::warn!(%error, "an operator's command was refused");
@@ -146,9 +160,16 @@ async fn serve(stream: UnixStream, services: Arc<Services>, status: &StatusFn) -
     write.write_all(text.as_bytes()).await
 }
 
-async fn answer(request: Request, services: Arc<Services>, status: &StatusFn) -> Result<Value> {
+async fn answer(
+    request: Request,
+    services: Arc<Services>,
+    status: &StatusFn,
+    checkup: &Arc<Checkup>,
+) -> Result<Value> {
     match request.command.as_str() {
         STATUS => Ok(status()),
+        DOCTOR => Ok(checkup.begin(&services)),
+        DOCTOR_ASK => Ok(checkup.ask()),
         CLOCK_ACCEPT => {
             let accepted = services.clock().accept();
             if let Some(off) = accepted {
@@ -190,6 +211,29 @@ pub async fn call(path: &Path, request: &impl Serialize) -> Result<Value> {
         Ok(Answer::Ok(value)) => Ok(value),
         Ok(Answer::Refused(reason)) => Err(Error::conflict(reason)),
         Err(error) => Err(Error::internal(doing, error)),
+    }
+}
+
+/// Whether a box answers at `path`.
+pub async fn is_answering(path: &Path) -> bool {
+    match Way::to(path) {
+        Ok(way) => UnixStream::connect(&way.path).await.is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// Has the box whose socket is at `path` look after its data, and waits for what it finds.
+pub async fn checkup(path: &Path) -> Result<Value> {
+    let command = |name: &str| Request { command: name.to_owned(), given: serde_json::Map::new() };
+    call(path, &command(DOCTOR)).await?;
+    loop {
+        let mut answer = call(path, &command(DOCTOR_ASK)).await?;
+        match answer["state"].as_str() {
+            Some("done") => return Ok(answer.take()),
+            // Somebody else has taken what it found.
+            Some("idle") => drop(call(path, &command(DOCTOR)).await?),
+            _ => tokio::time::sleep(ASKED_EVERY).await,
+        }
     }
 }
 

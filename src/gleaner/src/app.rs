@@ -9,6 +9,7 @@ use crate::admin::{AdminSocket, StatusFn};
 use crate::config::Config;
 use crate::features;
 use crate::features::wiring::{Wiring, in_order, tasks};
+use crate::trunk::check_seal;
 use base::clock::Clock;
 use base::health::Health;
 use base::ids;
@@ -40,9 +41,7 @@ mod selftest;
 mod upkeep;
 mod watch;
 
-pub(crate) use founding::check_seal;
 use selftest::SelfTest;
-pub use selftest::TABLES;
 
 /// What came of reading the certificates again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +102,7 @@ impl App {
         let (sealing, checking) = (keyring.clone(), keyring.clone());
         store.seal_audit(
             move |head| sealing.stamp(Purpose::AuditHead, head),
-            move |head, seal| founding::check_seal(&checking, head, seal),
+            move |head, seal| check_seal(&checking, head, seal),
         );
         founding::renew_seals(&store).await;
         let listeners = match early {
@@ -131,7 +130,7 @@ impl App {
         let supervisor = Supervisor::start(tasks(), &services, api.metrics());
         let upkeep = tokio::spawn(upkeep::run(services.clone(), config.clone(), watch));
         let status = status(&store, &services, url.clone(), &self_test);
-        socket.serve(services.clone(), status);
+        socket.serve(services.clone(), status, &config);
         let testing = tokio::spawn(Arc::clone(&self_test).run(services.clone()));
         self_test.first_round().await;
         tracing::info!(%url, data = %config.storage.data_dir.display(), "the appliance is ready");

@@ -62,3 +62,5 @@ pub mod features;
 pub mod log;
 pub mod mcp_stdio;
 pub mod service_manager;
+pub mod trunk;
+pub mod upgrade;

@@ -9,7 +9,7 @@ use gleaner::config::{Config, LogFormat};
 use gleaner::log::{self, Log};
 use gleaner::mcp_stdio;
 use gleaner::service_manager::ServiceManager;
-use gleaner::{demo, doctor};
+use gleaner::{demo, doctor, upgrade};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -53,11 +53,31 @@ enum Command {
         #[command(subcommand)]
         command: AdminCommand,
     },
-    /// Check the data of an appliance that is off: pages, indexes, and that nothing is missing from the audit log.
+    /// Check the data of an appliance: every file of its folder, the store with its indexes, that nothing is missing from the audit
+    /// log. A look changes nothing. One that runs is asked itself, as far as that goes while it works.
+    ///
+    /// Ends with 0 when nothing is wrong, or all that was has been mended; with 1 when something is wrong; with 2 when it could not
+    /// look (no box is there, a newer release has written it, it may not be opened).
+    #[command(
+        after_help = "Examples:\n  gleaner doctor\n  gleaner doctor --json --config /etc/gleaner/appliance.toml\n  gleaner doctor --repair"
+    )]
     Doctor {
         /// The configuration of the appliance, to find its data folder.
         #[arg(long, short)]
         config: Option<PathBuf>,
+        /// Mend what is made of something else (indexes, counts, search index, SQL tables, owners and modes), and remove what crashes
+        /// have left. The box must be off.
+        #[arg(long)]
+        repair: bool,
+        /// One object of JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look ahead at an upgrade.
+    #[command(arg_required_else_help = true)]
+    Upgrade {
+        #[command(subcommand)]
+        command: UpgradeCommand,
     },
     /// Let an agent on this machine use a box: the Model Context Protocol over standard input and output, passed on to the box.
     Mcp {
@@ -101,6 +121,18 @@ enum ConfigCommand {
     Show(ConfigPlace),
 }
 
+#[derive(Subcommand)]
+enum UpgradeCommand {
+    /// Say what the first start of this program would change in a data folder, and about how long that takes on this machine. Changes
+    /// nothing; the box must be off. A downgrade is a restore: from a backup that the older release has written.
+    ///
+    /// Ends with 0 when the folder opens with this program, with 1 when it does not, with 2 when it could not look.
+    #[command(
+        after_help = "Examples:\n  gleaner upgrade check\n  gleaner upgrade check --config appliance.toml --json"
+    )]
+    Check(ConfigPlace),
+}
+
 #[derive(clap::Args)]
 struct ConfigPlace {
     /// The configuration; without it appliance.toml of this folder, else /etc/gleaner/appliance.toml, else the defaults.
@@ -122,11 +154,16 @@ fn main() -> ExitCode {
         command => command,
     };
     keep_few_arenas();
+    // What looks and could not is told from what looked and found something.
+    let failure = match &command {
+        Command::Doctor { .. } | Command::Upgrade { .. } => ExitCode::from(doctor::EXIT_CANNOT),
+        _ => ExitCode::FAILURE,
+    };
     match run(command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             log::say(&mut io::stderr(), &format!("gleaner: {}", error.for_operator()));
-            ExitCode::FAILURE
+            failure
         }
     }
 }
@@ -154,7 +191,7 @@ fn keep_few_arenas() {}
 /// What closing the store may take beyond the time that running requests and jobs get.
 const STOP_MARGIN: Duration = Duration::from_secs(30);
 
-fn run(command: Command) -> Result<()> {
+fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Mcp { url, key_file } => {
             let url = url.or_else(|| std::env::var("GLEANER_URL").ok());
@@ -166,12 +203,12 @@ fn run(command: Command) -> Result<()> {
         Command::Completions { shell } => completions(shell)?,
         Command::Man { folder } => man(&folder)?,
         Command::Openapi => print(&format!("{}\n", server::openapi::document(&app::routes())))?,
-        Command::Doctor { config } => {
-            let diagnosis = doctor::examine(&load(config)?)?;
-            print(&diagnosis.text())?;
-            if !diagnosis.findings.is_empty() {
-                return Err(Error::conflict("the data is damaged"));
-            }
+        Command::Doctor { config, repair, json } => return examine(&load(config)?, repair, json),
+        Command::Upgrade { command: UpgradeCommand::Check(place) } => {
+            let plan = upgrade::check(&load(place.config)?)?;
+            let text = if place.json { format!("{}\n", plan.json()) } else { plan.text() };
+            print(&text)?;
+            return Ok(if plan.opens() { ExitCode::SUCCESS } else { ExitCode::from(doctor::EXIT_FAULTS) });
         }
         Command::Serve { config, new } => serve(config, new)?,
         Command::Demo { once } => {
@@ -186,13 +223,43 @@ fn run(command: Command) -> Result<()> {
                 Some(socket) => socket,
                 None => load(config)?.socket(),
             };
-            let answer = runtime()?.block_on(admin::call(&socket, &command.request()?))?;
-            let text =
-                serde_json::to_string_pretty(&answer).map_err(|e| Error::internal("print the answer", e))?;
-            print(&format!("{text}\n"))?;
+            let pretty = |answer: &serde_json::Value| {
+                let text = serde_json::to_string_pretty(answer);
+                print(&format!("{}\n", text.map_err(|e| Error::internal("print the answer", e))?))
+            };
+            if command.is_checkup {
+                let found = runtime()?.block_on(admin::checkup(&socket))?;
+                pretty(&found["report"])?;
+                return Ok(of_report(&found["report"]));
+            }
+            pretty(&runtime()?.block_on(admin::call(&socket, &command.request()?))?)?;
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The doctor over a box that is off, or by one that runs.
+fn examine(config: &Config, repair: bool, json: bool) -> Result<ExitCode> {
+    let socket = config.socket();
+    if runtime()?.block_on(admin::is_answering(&socket)) {
+        if repair {
+            let reason = "the appliance runs; stop it first, nothing is mended under it";
+            return Err(Error::unavailable(reason));
+        }
+        let found = runtime()?.block_on(admin::checkup(&socket))?;
+        let text = found["text"].as_str().unwrap_or_default();
+        print(&if json { format!("{}\n", found["report"]) } else { text.to_owned() })?;
+        return Ok(of_report(&found["report"]));
+    }
+    let diagnosis = if repair { doctor::repair(config)? } else { doctor::examine(config)? };
+    print(&if json { format!("{}\n", diagnosis.json()) } else { diagnosis.text() })?;
+    Ok(ExitCode::from(if diagnosis.has_faults() { doctor::EXIT_FAULTS } else { doctor::EXIT_SOUND }))
+}
+
+/// How a look ends that a running box has made.
+fn of_report(report: &serde_json::Value) -> ExitCode {
+    let is_sound = report["isSound"] == true;
+    ExitCode::from(if is_sound { doctor::EXIT_SOUND } else { doctor::EXIT_FAULTS })
 }
 
 /// Runs the box until it is told to end. `is_new`: a new, empty one, whatever there is of an earlier one.

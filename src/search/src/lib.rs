@@ -178,8 +178,14 @@ impl SearchIndex {
         self.visible_with(&self.fields().org_term(org)).map_err(SearchError::from_tantivy)
     }
 
-    /// The same of an index that nobody serves; none where there is none.
-    pub fn inspect(dir: &Path) -> Result<Option<(Vec<String>, u64)>, SearchError> {
+    /// Whether an index of this release stands there, without a look into it.
+    pub fn is_of_this_release(dir: &Path) -> Result<bool, SearchError> {
+        let is_named = version_in(dir)?.as_deref() == Some(SCHEMA_VERSION.to_string().as_str());
+        Ok(is_named && dir.join(INDEX_FOLDER).exists())
+    }
+
+    /// Looks at an index that nobody serves; none where there is none of this release.
+    pub fn inspect(dir: &Path) -> Result<Option<InspectedIndex>, SearchError> {
         let folder = dir.join(INDEX_FOLDER);
         if version_in(dir)?.as_deref() != Some(SCHEMA_VERSION.to_string().as_str()) || !folder.exists() {
             return Ok(None);
@@ -187,7 +193,8 @@ impl SearchIndex {
         let opened = open_index(&folder).map_err(SearchError::from_tantivy)?;
         let damaged = opened.index.validate_checksum().map_err(SearchError::from_tantivy)?;
         let documents = opened.reader.searcher().num_docs();
-        Ok(Some((damaged.iter().map(|file| file.display().to_string()).collect(), documents)))
+        let damaged = damaged.iter().map(|file| file.display().to_string()).collect();
+        Ok(Some(InspectedIndex { damaged, documents, position: opened.position }))
     }
 
     fn fields(&self) -> &Fields {
@@ -197,6 +204,16 @@ impl SearchIndex {
     fn searcher(&self) -> Searcher {
         self.inner.reader.searcher()
     }
+}
+
+/// What a look at an index that nobody serves says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InspectedIndex {
+    /// Files that are not what was written.
+    pub damaged: Vec<String>,
+    pub documents: u64,
+    /// The outbox position of its last commit.
+    pub position: u64,
 }
 
 /// An index and what belongs to it.

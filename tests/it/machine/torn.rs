@@ -7,7 +7,8 @@ use super::said;
 use crate::harness::process::Process;
 use crate::harness::{binary, expect, member, post};
 use serde_json::json;
-use std::fs;
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -92,7 +93,7 @@ async fn a_torn_copy_is_looked_at_to_the_end_and_told_in_words() {
     let (mut found, mut refused, mut dice) = (0, 0, 0x7042_u64);
     for copy in 0..COPIES {
         let torn = dir.path().join(format!("torn-{copy}"));
-        fs::create_dir(&torn).unwrap();
+        DirBuilder::new().mode(0o700).create(&torn).unwrap();
         let mut bytes = moments[1].clone();
         for (at, page) in moments[0].chunks(PAGE_BYTES).enumerate() {
             dice ^= dice << 13;
@@ -103,11 +104,12 @@ async fn a_torn_copy_is_looked_at_to_the_end_and_told_in_words() {
                 bytes[at * PAGE_BYTES..][..page.len()].copy_from_slice(page);
             }
         }
-        fs::write(torn.join("gleaner.redb"), &bytes).unwrap();
+        let file = torn.join("gleaner.redb");
+        fs::write(&file, &bytes).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         let looked = doctor(&torn, &key);
         found += u64::from(looked.status.code() == Some(1));
-        // The doctor may have mended what redb can mend: a start meets the copy as it was.
-        fs::write(torn.join("gleaner.redb"), &bytes).unwrap();
+        assert!(fs::read(&file).unwrap() == bytes, "copy {copy}: a look has changed it");
         if let Some(said) = start(&torn, &key) {
             refused += 1;
             assert!(said.contains("is damaged") && said.contains("restore a backup"), "copy {copy}: {said}");

@@ -10,12 +10,13 @@
 
 use crate::config::Config;
 use crate::features;
+use crate::trunk::check_seal;
 use base::{Error, Result};
-use secrets::keyring::{Keyring, Purpose, StampCheck, refuse_inside};
+use secrets::keyring::{Keyring, refuse_inside};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use store::{SealCheck, Store};
+use store::Store;
 
 /// Makes the data folder ready and the store's file, if this is a new box; refuses a box that has lost its store.
 pub(super) fn prepare(config: &Config) -> Result<()> {
@@ -68,16 +69,6 @@ fn left_of_an_earlier_life(config: &Config) -> Vec<PathBuf> {
     let folders = features::ALL.iter().flat_map(|feature| feature.folders);
     let folders = folders.map(|folder| config.storage.data_dir.join(folder.name)).filter(is_filled);
     key.into_iter().chain(folders).collect()
-}
-
-/// What the seal on the end of an audit chain is worth.
-pub(crate) fn check_seal(keyring: &Keyring, head: &[u8], seal: &[u8]) -> SealCheck {
-    match keyring.check_stamp(Purpose::AuditHead, head, seal) {
-        StampCheck::Newest => SealCheck::Current,
-        StampCheck::Older => SealCheck::Older,
-        StampCheck::UnknownKey(key) => SealCheck::UnknownKey(key.to_string()),
-        StampCheck::Wrong => SealCheck::Wrong,
-    }
 }
 
 /// Seals the ends of audit chains with the newest key where an older one has, so that the operator can take that out.

@@ -6,16 +6,15 @@
 //! Nothing of it stays but one row.
 
 use crate::features::wiring::{self, StartTest};
-use base::codec::Record;
+use crate::trunk::{SELF_TEST, SelfTestV1};
 use base::{Code, Error, Result};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use server::{Metrics, ReadinessIssue, Services};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{AnyTable, SysTable, System};
+use store::System;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -23,20 +22,6 @@ use uuid::Uuid;
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// The same for a part that only waits for others, such as a line of statements.
 const WAIT_AFTER: Duration = Duration::from_secs(1);
-
-/// What the write of the newest start left.
-#[derive(Clone, Serialize, Deserialize)]
-struct SelfTestV1 {
-    nonce: [u8; 16],
-}
-
-impl Record for SelfTestV1 {}
-
-/// One row, written by each start.
-static SELF_TEST: SysTable<(), SelfTestV1> = SysTable::new("self_test", "Self-test");
-
-/// The tables of the trunk's own, for what goes through all of them.
-pub static TABLES: &[&dyn AnyTable] = &[&SELF_TEST];
 
 /// The trunk's own part: a row is written and read.
 const STORE: StartTest = StartTest {

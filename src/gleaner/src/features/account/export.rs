@@ -277,15 +277,24 @@ pub(super) async fn remove_of_org(context: TaskContext, org: OrgId) -> Result<u6
 }
 
 /// The file of every export that is made, in their folder, and how long it is.
-pub fn kept_files(tx: &SysRead<'_>, folder: &Path) -> Result<Vec<(PathBuf, u64)>> {
+pub fn kept_files(tx: &SysRead<'_>, folder: &Path) -> Result<Vec<(AccountExportId, PathBuf, u64)>> {
     let (mut files, mut after) = (Vec::new(), None::<Vec<u8>>);
     loop {
         let step = tx.readable(&EXPORTS, after.as_deref(), SWEEP_ROWS_MAX)?;
         let Some(next) = step.next else { return Ok(files) };
         after = Some(next);
         let made = step.rows.iter().filter(|(_, row)| row.status == ExportStatusV1::Success);
-        files.extend(made.map(|(id, row)| (file_of(folder, *id), row.byte_size)));
+        files.extend(made.map(|(id, row)| (*id, file_of(folder, *id), row.byte_size)));
     }
+}
+
+/// Notes that the file of an export is lost: it can be asked for again.
+pub async fn forget_export(system: &System, id: AccountExportId) -> Result<()> {
+    let forgotten = system.write_freeing(move |tx| {
+        tx.unaudited("an export whose file is lost goes by itself, as those do that are too old");
+        tx.delete(&EXPORTS, &id)
+    });
+    forgotten.await.map(drop)
 }
 
 fn file_of(folder: &Path, id: AccountExportId) -> PathBuf {

@@ -17,7 +17,7 @@ mod personal;
 mod rows;
 
 pub use erase::{ErasureView, list_erasures};
-pub use export::kept_files;
+pub use export::{forget_export, kept_files};
 
 use crate::features::auth::{self, Auth, USERS};
 use crate::features::wiring::{Folder, Wiring};

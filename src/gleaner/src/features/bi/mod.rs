@@ -39,9 +39,10 @@ pub use asked::{
 };
 pub use computed::Computed;
 pub use config::BiConfig;
+pub use export_rows::is_whole as is_export_whole;
 pub use exports::Exports;
-pub use feed::SnapshotFeed;
-pub use retention::{ResultRetention, RetainedFile, RetentionBounds, retained_files};
+pub use feed::{SnapshotFeed, ahead as snapshots_ahead};
+pub use retention::{ResultRetention, RetainedFile, RetainedOf, RetentionBounds, give_up, retained_files};
 pub use rows::SAVED_QUERIES;
 pub use service::{BiSettings, Queries};
 pub use standing::{StandingFailure, StandingRows, StandingStatement};

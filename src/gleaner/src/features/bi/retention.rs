@@ -11,7 +11,7 @@
 
 use super::export_rows::{self, EXPORTS};
 use super::rows::{QUERIES, QueryV2};
-use base::ids::{OrgId, QueryId};
+use base::ids::{BiExportId, OrgId, QueryId};
 use base::{Error, Result};
 use parking_lot::Mutex;
 use sql::Workers;
@@ -94,6 +94,45 @@ impl RetainedBytes {
 pub struct RetainedFile {
     pub path: PathBuf,
     pub bytes: u64,
+    /// The CRC-32 of an export, where its release noted one; a result carries its own.
+    pub sum: Option<u32>,
+    pub of: RetainedOf,
+}
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetainedOf {
+    Result(OrgId, QueryId),
+    Export(OrgId, BiExportId),
+}
+
+/// Notes that a file is gone: a result is then one whose rows were given up, and an export is none any more.
+pub async fn give_up(system: &System, of: RetainedOf) -> Result<()> {
+    match of {
+        RetainedOf::Result(org, id) => forget_rows(system, org, id).await,
+        RetainedOf::Export(org, id) => {
+            let removed = system.org(org).write_freeing(move |tx| {
+                tx.unaudited("an export whose file is lost goes by itself, as those do that are too old");
+                tx.delete(&EXPORTS, &id)
+            });
+            removed.await.map(drop)
+        }
+    }
+}
+
+/// The result's row keeps standing, and says that its rows are not kept.
+async fn forget_rows(system: &System, org: OrgId, id: QueryId) -> Result<()> {
+    let gave_up = move |tx: &store::OrgWrite<'_>| {
+        if let Some(mut query) = tx.get(&QUERIES, &id)?
+            && let Some(result) = &mut query.result
+        {
+            result.kept = false;
+            tx.put(&QUERIES, &id, &query)?;
+        }
+        tx.unaudited("rows that make room go by themselves, as those do that are too old");
+        Ok(())
+    };
+    system.org(org).write(gave_up).await
 }
 
 /// Every file of a result or an export that its row says is there, in the folders of results and exports.
@@ -107,7 +146,8 @@ pub fn retained_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Resul
         for (org, id, row) in &step.rows {
             if let Some(result) = row.result.filter(|result| result.kept && !row.dry && !tx.is_fenced(*org)) {
                 let path = results.join(org.to_string()).join(format!("{id}.arrow"));
-                files.push(RetainedFile { path, bytes: result.bytes });
+                let of = RetainedOf::Result(*org, *id);
+                files.push(RetainedFile { path, bytes: result.bytes, sum: None, of });
             }
         }
     }
@@ -116,9 +156,10 @@ pub fn retained_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Resul
         let step = tx.readable_all(&EXPORTS, after.as_deref(), ROWS_PER_LOOK)?;
         let Some(next) = step.next else { break };
         after = Some(next);
-        for (org, _, row) in step.rows.iter().filter(|(org, ..)| !tx.is_fenced(*org)) {
+        for (org, id, row) in step.rows.iter().filter(|(org, ..)| !tx.is_fenced(*org)) {
             if let Some(bytes) = row.bytes {
-                files.push(RetainedFile { path: export_rows::path(exports, *org, row), bytes });
+                let (path, of) = (export_rows::path(exports, *org, row), RetainedOf::Export(*org, *id));
+                files.push(RetainedFile { path, bytes, sum: row.sum, of });
             }
         }
     }
@@ -241,17 +282,7 @@ impl ResultRetention {
         let path = self.workers.result_path(org.0, id.0);
         self.remove_file(org, &path).map_err(|e| Error::internal("give up a result", e))?;
         tracing::info!(%org, query = %id, "its rows were given up to make room for newer ones");
-        let gave_up = move |tx: &store::OrgWrite<'_>| {
-            if let Some(mut query) = tx.get(&QUERIES, &id)?
-                && let Some(result) = &mut query.result
-            {
-                result.kept = false;
-                tx.put(&QUERIES, &id, &query)?;
-            }
-            tx.unaudited("rows that make room go by themselves, as those do that are too old");
-            Ok(())
-        };
-        self.system.org(org).write(gave_up).await
+        forget_rows(&self.system, org, id).await
     }
 
     /// The oldest query that has rows. Ids grow with time, and those that were looked at before are not looked at again.

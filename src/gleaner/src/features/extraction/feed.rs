@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::{Key, Order, SysRead, SysTable, System, readable};
 use uuid::Uuid;
 
@@ -519,12 +519,38 @@ impl SearchFeed {
     }
 }
 
+/// Takes up to `rows_max` results into a new index in the folder `scratch`, and gives how many. Blocks, until then at most.
+pub fn try_indexing(
+    tx: &SysRead<'_>,
+    scratch: &std::path::Path,
+    rows_max: u64,
+    until: Instant,
+) -> Result<u64> {
+    let index = SearchIndex::open(scratch.to_owned()).map_err(search_error)?;
+    let (mut after, mut tried) = (None::<Vec<u8>>, 0);
+    while tried < rows_max && Instant::now() < until {
+        let step = tx.readable_all(&RESULTS, after.as_deref(), ROWS_PER_READ)?;
+        let Some(next) = step.next else { break };
+        after = Some(next);
+        tried += step.rows.len() as u64;
+        let change = |(org, job, row): &(OrgId, JobId, ResultV4)| SearchChange {
+            org: org.0,
+            id: job.0,
+            document: Some(document(row)),
+        };
+        let changes: Vec<_> = step.rows.iter().map(change).collect();
+        index.stage(&changes, 0).map_err(search_error)?;
+    }
+    index.commit().map_err(search_error)?;
+    Ok(tried)
+}
+
 /// Says of which store the index is.
 const STORE_FILE: &str = "store";
 const STORE_FILE_NEW: &str = "store.new";
 
 /// The store that an index says it is of; none for one of an older release, or none at all.
-fn stamp_in(dir: &std::path::Path) -> Result<Option<String>> {
+pub fn stamp_in(dir: &std::path::Path) -> Result<Option<String>> {
     match std::fs::read_to_string(dir.join(STORE_FILE)) {
         Ok(stamp) => Ok(Some(stamp.trim().to_owned())),
         // Nobody can read it, so it is not this store's.

@@ -49,12 +49,12 @@ pub use body::is_document;
 pub use changes::tell_gone;
 pub use columns::table_of;
 pub use draft::ResultDraft;
-pub use feed::SearchFeed;
+pub use feed::{SearchFeed, stamp_in as index_is_of, try_indexing};
 pub use held::{drop_held, held, hold};
 pub use history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
 pub use mend::{ReadBy, mend_own, read_by};
 pub use pages::adopt as adopt_pages;
-pub use pages::{PAGES, PageKey};
+pub use pages::{PAGES, PageKey, is_known_page, keeps_page, pages_to_adopt};
 pub use rows::{
     DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_ID, RESULTS_BY_URL, RedirectV1, ResultV4, SchemaPair,
     SchemaRefV1, url_digest,
@@ -64,7 +64,9 @@ pub use schemas::{
     export_schemas, import_schemas, place_of_schema, schema_to_beat,
 };
 pub use service::{DeliveredPage, Extractor, note_url, read_stored, record};
-pub use site::{Site, has_page, newest_page, newest_page_of_url, place_of_result, results_of_site};
+pub use site::{
+    Site, domains_to_fill, has_page, newest_page, newest_page_of_url, place_of_result, results_of_site,
+};
 pub use turns::ReadingTurns;
 pub use views::{plain_rows, typed_rows};
 pub use wire::{PendingView, ResultMetadata, ResultView};

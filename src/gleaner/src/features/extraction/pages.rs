@@ -12,7 +12,7 @@
 //! it was set by is added to these ages, for as long as they are.
 
 use super::held_rows::HELD;
-use super::rows::{PageRefV1, RESULTS};
+use super::rows::{PageRefV1, RESULTS, ResultV4};
 use super::text_rows;
 use crate::features::billing::Removed;
 use base::clock::{Now, Timestamp};
@@ -23,7 +23,7 @@ use blob::{BlobHash, BlobStore};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use store::{Index, Key, OrgRead, OrgTable, OrgWrite, SysTable, System, readable};
+use store::{Index, Key, OrgRead, OrgTable, OrgWrite, SysRead, SysTable, System, readable};
 
 /// How long a file must not have been kept again before it is removed: longer than any job is on its way to its end.
 const UNTOUCHED_MIN: Duration = Duration::from_secs(3_600);
@@ -165,6 +165,32 @@ pub async fn adopt(system: &System) -> Result<()> {
             return Ok(());
         }
     }
+}
+
+/// Whether the page of a result should be on the disk, or in a storage of the organization's own. Of a folder whose pages no
+/// release has named yet, each result's is.
+pub fn keeps_page(tx: &SysRead<'_>, org: OrgId, row: &ResultV4) -> Result<bool> {
+    let adoption = readable("where naming pages stands", "", tx.get(&ADOPTION, &()))?.flatten();
+    let is_adopted = adoption.is_some_and(|at| at.done);
+    let naming = readable("that a page is kept", row.job, tx.org(org).get(&NAMINGS, &row.job))?;
+    Ok(!is_adopted || naming.is_none_or(|naming| naming.is_some_and(|naming| naming.page == row.page.hash)))
+}
+
+/// Whether any row knows a page; also one that is to go, and one whose row cannot be read.
+pub fn is_known_page(tx: &SysRead<'_>, org: OrgId, hash: [u8; 32]) -> Result<bool> {
+    let (own, key) = (tx.org(org), PageKey(hash));
+    let adoption = readable("where naming pages stands", "", tx.get(&ADOPTION, &()))?.flatten();
+    if !adoption.is_some_and(|at| at.done) {
+        return Ok(true);
+    }
+    let named = readable("a kept page", key, own.get(&PAGES, &key))?;
+    let unnamed = readable("a page that nobody names", key, own.get(&UNNAMED, &key))?;
+    Ok(!matches!((named, unnamed), (Some(None), Some(None))))
+}
+
+/// Results whose pages the first start of this release names, and drafts; none of a folder that has had it.
+pub fn pages_to_adopt(tx: &SysRead<'_>) -> Result<bool> {
+    Ok(!tx.get(&ADOPTION, &())?.is_some_and(|at| at.done))
 }
 
 type Named = Vec<(OrgId, JobId, PageRefV1)>;

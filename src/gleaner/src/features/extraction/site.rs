@@ -10,7 +10,7 @@ use base::page::{Page, PageRequest, encode_cursor};
 use base::web::{Domain, host_of};
 use base::{Error, Result};
 use serde::{Deserialize, Serialize};
-use store::{KeyPart, OrgRead, SysTable, System, readable};
+use store::{KeyPart, OrgRead, SysRead, SysTable, System, readable};
 
 /// How often a look for the newest stored page goes on after a page of results without one.
 const LOOKS_MAX: usize = 8;
@@ -105,6 +105,11 @@ impl Record for DomainsFilledV1 {}
 
 pub static DOMAINS_FILLED: SysTable<(), DomainsFilledV1> =
     SysTable::new("result_domains_filled", "State of results");
+
+/// Whether the first start of this release has yet to file results by their domains.
+pub fn domains_to_fill(tx: &SysRead<'_>) -> Result<bool> {
+    Ok(!tx.get(&DOMAINS_FILLED, &())?.is_some_and(|at| at.is_done))
+}
 
 /// Enters the results of an older release into the index of domains; once in the life of a data folder, before anything is
 /// served. Goes on where a crash cut it off.

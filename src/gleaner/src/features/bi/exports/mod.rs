@@ -13,7 +13,7 @@ mod task;
 
 pub(super) use task::{make, tidy};
 
-use super::export_rows::{BY_QUERY, EXPORTS, ExportStatus, ExportV1, OPEN, path};
+use super::export_rows::{BY_QUERY, EXPORTS, ExportStatus, ExportV2, OPEN, is_whole, path};
 use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2};
 use super::service::{Queries, given_up, not_ready};
@@ -39,9 +39,10 @@ use sql::{ExportError, ExportFormat};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use store::{Event, Order, OrgRead, OrgStore, Principal};
 use uuid::Uuid;
 
@@ -73,7 +74,20 @@ pub struct Exports {
     /// Most bytes of one file.
     bytes_max: u64,
     work: Mutex<Work>,
+    /// Files that were compared with their checksums, as they were then.
+    whole: Mutex<HashMap<BiExportId, Seen>>,
 }
+
+/// A file as it was when it was compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    inode: u64,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+/// Files of which it is remembered; beyond that they are compared again.
+const WHOLE_MAX: usize = 10_000;
 
 /// Whose files are being written.
 #[derive(Default)]
@@ -102,7 +116,8 @@ impl Exports {
                 }
             }
         }
-        Ok(Exports { folder, kept, links, public_url, bytes_max, work: Mutex::default() })
+        let (work, whole) = Default::default();
+        Ok(Exports { folder, kept, links, public_url, bytes_max, work, whole })
     }
 
     /// The right to write a file of an organization, unless that is being erased.
@@ -131,12 +146,33 @@ impl Exports {
         &self.kept
     }
 
+    /// Whether a file is what was written. It is read once in the life of this process, and again when it was touched.
+    async fn is_whole(&self, export: &ExportV2, path: &FilePath) -> io::Result<bool> {
+        let Some(sum) = export.sum else { return Ok(true) };
+        let about = fs::metadata(path)?;
+        let seen = Seen { inode: about.ino(), bytes: about.len(), modified: about.modified().ok() };
+        if self.whole.lock().get(&export.id) == Some(&seen) {
+            return Ok(true);
+        }
+        let path = path.to_owned();
+        let compared = tokio::task::spawn_blocking(move || is_whole(&path, sum)).await;
+        let is_whole = compared.map_err(io::Error::other)??;
+        if is_whole {
+            let mut whole = self.whole.lock();
+            if whole.len() >= WHOLE_MAX {
+                whole.clear();
+            }
+            whole.insert(export.id, seen);
+        }
+        Ok(is_whole)
+    }
+
     /// Where an organization's files are.
     pub(super) fn folder_of(&self, org: OrgId) -> PathBuf {
         self.folder.join(org.to_string())
     }
 
-    fn path(&self, org: OrgId, export: &ExportV1) -> PathBuf {
+    fn path(&self, org: OrgId, export: &ExportV2) -> PathBuf {
         path(&self.folder, org, export)
     }
 
@@ -218,7 +254,7 @@ struct ExportFailureView {
 }
 
 impl ExportEnvelope {
-    fn of(org: &OrgContext, export: ExportV1) -> ExportEnvelope {
+    fn of(org: &OrgContext, export: ExportV2) -> ExportEnvelope {
         let is_made = export.status == ExportStatus::Success;
         let now = org.look();
         let link =
@@ -262,7 +298,7 @@ pub(super) async fn request(
             }
             fits(&query, format, bytes_max, &there)?;
             for export in there.into_iter().filter(|export| lost.contains(&export.id)) {
-                tx.put(&EXPORTS, &export.id, &ExportV1 { expires_at: Some(tx.moment()), ..export })?;
+                tx.put(&EXPORTS, &export.id, &ExportV2 { expires_at: Some(tx.moment()), ..export })?;
             }
             if tx.scan_index(&EXPORTS, &OPEN, (), Order::Ascending, OPEN_PER_ORG_MAX)?.len()
                 >= OPEN_PER_ORG_MAX
@@ -271,7 +307,7 @@ pub(super) async fn request(
                     "{OPEN_PER_ORG_MAX} exports of this organization wait already; ask again when one is made."
                 )));
             }
-            let export = ExportV1 {
+            let export = ExportV2 {
                 id: BiExportId::new(),
                 query: id,
                 format,
@@ -284,6 +320,7 @@ pub(super) async fn request(
                 created_at: tx.now(),
                 finished_at: None,
                 expires_at: None,
+                sum: None,
             };
             tx.put(&EXPORTS, &export.id, &export)?;
             tx.after_commit(move |_| signals.wake(TASK));
@@ -323,7 +360,7 @@ fn exportable(query: &QueryV2) -> Result<u64> {
 }
 
 /// The exports of a query in one format, newest first.
-fn there(tx: &OrgRead<'_>, query: QueryId, format: ExportFormat) -> Result<Vec<ExportV1>> {
+fn there(tx: &OrgRead<'_>, query: QueryId, format: ExportFormat) -> Result<Vec<ExportV2>> {
     let mut all = tx.scan_index(&EXPORTS, &BY_QUERY, query, Order::Descending, PER_QUERY_MAX)?;
     all.retain(|export| export.format == format);
     Ok(all)
@@ -357,13 +394,13 @@ async fn lost(
 }
 
 /// Refuses an export that is certain to fail: the file would be too large, as can be computed or as was found out earlier.
-fn fits(query: &QueryV2, format: ExportFormat, bytes_max: u64, there: &[ExportV1]) -> Result<()> {
+fn fits(query: &QueryV2, format: ExportFormat, bytes_max: u64, there: &[ExportV2]) -> Result<()> {
     let columns = query.plan.0["columns"].as_array().into_iter().flatten();
     let columns: Vec<&str> = columns.filter_map(|column| column["name"].as_str()).collect();
     let result = query.result.unwrap_or_default();
     let too_large = ExportError::TooLarge { bytes_max }.to_string();
     // A result does not change, and the cap seldom does.
-    let was_too_large = |export: &ExportV1| {
+    let was_too_large = |export: &ExportV2| {
         export.failure.as_ref().is_some_and(|failure| failure.code == INVALID && failure.message == too_large)
     };
     let foreseen = format.foresee(result.rows, &columns, result.bytes, bytes_max);
@@ -374,12 +411,12 @@ fn fits(query: &QueryV2, format: ExportFormat, bytes_max: u64, there: &[ExportV1
 }
 
 /// Whether a request for the same may be answered with it.
-fn is_good(export: &ExportV1, now: Moment) -> bool {
+fn is_good(export: &ExportV2, now: Moment) -> bool {
     export.status != ExportStatus::Failed && export.expires_at.is_none_or(|at| at > now)
 }
 
 /// An export that has not gone yet.
-fn find(tx: &OrgRead<'_>, id: BiExportId) -> Result<ExportV1> {
+fn find(tx: &OrgRead<'_>, id: BiExportId) -> Result<ExportV2> {
     let export = tx.require(&EXPORTS, &id)?;
     if export.expires_at.is_some_and(|at| at <= tx.moment()) {
         return Err(Error::not_found(EXPORTS.noun()));
@@ -429,7 +466,7 @@ fn open_link(caller: Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result<D
         let org = Uuid::from_slice(org).map(OrgId).map_err(|_| raw::gone())?;
         let id = Uuid::from_slice(id).map(BiExportId).map_err(|_| raw::gone())?;
         let store = caller.system().org(org);
-        let is_there = |export: &ExportV1| export.expires_at.is_some_and(|at| at > caller.moment());
+        let is_there = |export: &ExportV2| export.expires_at.is_some_and(|at| at > caller.moment());
         let export = store.read(|tx| tx.get(&EXPORTS, &id))?.filter(is_there).ok_or_else(raw::gone)?;
         let file = open_file(&caller.service::<Exports>(), &store, &export).await?;
         file.map(Download::from).ok_or_else(raw::gone)
@@ -437,7 +474,7 @@ fn open_link(caller: Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result<D
 }
 
 /// The file of an export; none when there is none (any more).
-async fn open_file(exports: &Exports, store: &OrgStore, export: &ExportV1) -> Result<Option<FileDownload>> {
+async fn open_file(exports: &Exports, store: &OrgStore, export: &ExportV2) -> Result<Option<FileDownload>> {
     let (ExportStatus::Success, Some(modified)) = (export.status, export.finished_at) else {
         return Ok(None);
     };
@@ -449,7 +486,14 @@ async fn open_file(exports: &Exports, store: &OrgStore, export: &ExportV1) -> Re
             tracing::error!(export = %export.id, made = export.bytes, found = file.bytes(), "an export is damaged");
             Ok(None)
         }
-        Ok(file) => Ok(Some(file)),
+        Ok(file) => match exports.is_whole(export, &path).await {
+            Ok(true) => Ok(Some(file)),
+            Ok(false) => {
+                tracing::error!(export = %export.id, "an export is not what was written");
+                Ok(None)
+            }
+            Err(error) => Err(Error::internal("read an export", error)),
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::internal("open an export", error)),
     }

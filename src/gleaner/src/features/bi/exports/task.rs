@@ -4,7 +4,7 @@
 //! ended is made anew: it is still waiting. One that fails has failed; who wants it asks again.
 
 use super::{Exports, INVALID, KEPT, TRANSIENT};
-use crate::features::bi::export_rows::{EXPIRING, EXPORTS, ExportStatus, ExportV1, WAITING};
+use crate::features::bi::export_rows::{EXPIRING, EXPORTS, ExportStatus, ExportV2, WAITING, sum_of};
 use crate::features::bi::rows::QueryFailureV1;
 use crate::features::bi::service::Queries;
 use base::clock::Now;
@@ -116,7 +116,7 @@ async fn give_back(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<
 }
 
 /// Writes the file.
-async fn write(context: &TaskContext, org: OrgId, row: &ExportV1) -> Result<Result<Exported, ExportError>> {
+async fn write(context: &TaskContext, org: OrgId, row: &ExportV2) -> Result<Result<Made, ExportError>> {
     let exports = context.service::<Exports>();
     let result = context.service::<Queries>().workers.result_path(org.0, row.query.0);
     let (target, format, bytes_max) = (exports.path(org, row), row.format, exports.bytes_max);
@@ -131,9 +131,16 @@ async fn write(context: &TaskContext, org: OrgId, row: &ExportV1) -> Result<Resu
             () if exports.is_erased(org) => Some(Halt::Erased),
             () => store.disk_full().then_some(Halt::DiskFull),
         };
-        export(&result, &target, format, bytes_max, &halt)
+        let exported = export(&result, &target, format, bytes_max, &halt)?;
+        Ok(Made { sum: sum_of(&target)?, exported })
     });
     written.await.map_err(|e| Error::internal("make an export", e))
+}
+
+/// A file that was written, and its checksum.
+struct Made {
+    exported: Exported,
+    sum: u32,
 }
 
 /// Why an export was not made.
@@ -166,13 +173,14 @@ impl Unmade {
     }
 }
 
-fn end(export: &mut ExportV1, made: Result<Exported, Unmade>, now: &Now) {
+fn end(export: &mut ExportV2, made: Result<Made, Unmade>, now: &Now) {
     export.finished_at = Some(now.date);
     export.expires_at = Some(now.moment.after(KEPT));
     match made {
-        Ok(exported) => {
+        Ok(Made { exported, sum }) => {
             export.status = ExportStatus::Success;
             (export.rows, export.bytes) = (exported.rows, Some(exported.bytes));
+            export.sum = Some(sum);
         }
         Err(why) => {
             export.status = ExportStatus::Failed;
@@ -189,9 +197,9 @@ pub(in crate::features::bi) async fn tidy(context: &TaskContext) -> Result<()> {
         let old = system
             .read(|tx| tx.readable_global(&EXPORTS, &EXPIRING, Some(now), after.as_deref(), CHUNK_ROWS))?;
         after = old.more();
-        let is_over = |export: &ExportV1| export.expires_at.is_some_and(|at| at <= now);
+        let is_over = |export: &ExportV2| export.expires_at.is_some_and(|at| at <= now);
         // What cannot be removed stays with its row, and must not keep the others.
-        let stays = |(org, _, export): &(OrgId, BiExportId, ExportV1)| {
+        let stays = |(org, _, export): &(OrgId, BiExportId, ExportV2)| {
             let removed = exports.kept.remove_file(*org, &exports.path(*org, export));
             removed
                 .inspect_err(

@@ -15,6 +15,7 @@
 //! - Records that were forgotten before the feed came to them, a wiped or damaged folder, a store older than the
 //!   snapshots and a release with other columns all have one cure: a rebuild from the rows themselves.
 
+pub mod ahead;
 mod batch;
 mod position;
 mod rebuild;
@@ -42,6 +43,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::{OrgStore, System, readable};
 use tokio::sync::watch;
+use uuid::Uuid;
 
 /// How long a first change waits for others, so that what belongs together costs one round of fsyncs.
 const GATHER: Duration = Duration::from_millis(20);
@@ -212,6 +214,17 @@ impl SnapshotFeed {
         }
         while self.pass()? {}
         Ok(true)
+    }
+
+    /// Looks at the files of every organization's snapshot: how many organizations there are, and whose are damaged. Blocking.
+    pub(crate) fn verify_all(&self) -> Result<(usize, Vec<(OrgId, String)>)> {
+        let (organizations, mut damaged) = (self.folders()?, Vec::new());
+        for org in &organizations {
+            if let Err(error) = self.snapshots.verify(org.0) {
+                damaged.push((*org, error.to_string()));
+            }
+        }
+        Ok((organizations.len(), damaged))
     }
 
     /// CPU time that publishing and merging have taken since the start.
@@ -466,16 +479,21 @@ impl SnapshotFeed {
 
     /// A digest of what the snapshots are made of, and of the form of their files.
     fn shape(&self) -> String {
-        let mut text = self.tables.shape();
-        text.push_str(&format!("format {SNAPSHOT_FORMAT}\n"));
-        // Numbers alone do not tell the snapshots of another life of the store.
-        text.push_str(&format!("store {}\n", self.system.store().id()));
-        for view in &self.views {
-            text.push_str(view.source);
-            text.push('\n');
-        }
-        digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        shape_of(&self.tables, &self.views, self.system.store().id())
     }
+}
+
+/// What the snapshots of these tables are made for: those of another shape are made anew.
+fn shape_of(tables: &Tables, views: &[&'static View], store: Uuid) -> String {
+    let mut text = tables.shape();
+    text.push_str(&format!("format {SNAPSHOT_FORMAT}\n"));
+    // Numbers alone do not tell the snapshots of another life of the store.
+    text.push_str(&format!("store {store}\n"));
+    for view in views {
+        text.push_str(view.source);
+        text.push('\n');
+    }
+    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn catching_up() -> Error {

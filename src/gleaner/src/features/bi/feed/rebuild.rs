@@ -106,7 +106,7 @@ impl SnapshotFeed {
     }
 
     /// The organizations that have a folder.
-    fn folders(&self) -> Result<Vec<OrgId>> {
+    pub(super) fn folders(&self) -> Result<Vec<OrgId>> {
         let list = || -> io::Result<Vec<OrgId>> {
             let mut found = Vec::new();
             for entry in fs::read_dir(self.snapshots.root())? {
