@@ -82,10 +82,6 @@ impl ListWriter {
         }
     }
 
-    pub fn is_full(&self) -> bool {
-        self.shelves.len() >= LIST_BYTES
-    }
-
     /// The list, compressed, unless it is empty; the writer begins another one.
     pub fn end(&mut self) -> Result<Option<Vec<u8>>> {
         if self.shelves.is_empty() {

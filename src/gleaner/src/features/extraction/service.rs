@@ -266,7 +266,7 @@ fn blob_error(error: BlobError) -> Error {
         BlobError::Failed { .. } | BlobError::Away { .. } | BlobError::Held => {
             Error::unavailable("The page could not be stored.").caused_by(error)
         }
-        BlobError::Corrupt { .. } => Error::internal("keep a page", error),
+        BlobError::Corrupt { .. } | BlobError::Held => Error::internal("keep a page", error),
     }
 }
 
