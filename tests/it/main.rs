@@ -52,6 +52,7 @@ mod mail;
 mod main_content;
 mod mcp;
 mod monitors;
+mod oidc;
 mod operator;
 mod orgs;
 mod outputs;

@@ -39,10 +39,11 @@ actions! {
     // People and their sessions.
     UserRegistered "user.registered" "user" "An account was made.";
     UserVerified "user.verified" "user" "The email address of an account was verified.";
-    AuthLogin "auth.login" "user" "A person logged in with their password.";
-    AuthLoginRefused "auth.login_refused" "user" "A login was refused: a wrong password or an unknown address.";
+    AuthLogin "auth.login" "user" "A person logged in, with their password or through the company's provider (by).";
+    AuthLoginRefused "auth.login_refused" "user" "A login was refused: a wrong password, an unknown address, or somebody whom the company's provider sent and who may not come in (reason).";
     AuthLoginThrottled "auth.login_throttled" "user" "A login was refused because too many had failed before.";
     AuthLogout "auth.logout" "user" "A person logged out; the login's tokens ended.";
+    AuthProviderJoined "auth.provider_joined" "user" "An account was joined with one at the company's provider, which lets the person in from then on.";
     AuthTokenReused "auth.token_reused" "user" "A refresh token was used a second time; its login ended.";
     AuthVerificationSent "auth.verification_sent" "user" "A verification message was asked for.";
     AuthResetRequested "auth.reset_requested" "user" "A message to replace a forgotten password was asked for.";
@@ -53,7 +54,7 @@ actions! {
     OrgCreated "org.created" "org" "An organization was made.";
     OrgUpdated "org.updated" "org" "The organization was given another name.";
     OrgErased "org.erased" "org" "An organization was put out of reach, to be removed with everything in it.";
-    MemberJoined "member.joined" "user" "A person accepted an invitation and became a member.";
+    MemberJoined "member.joined" "user" "A person became a member: by an invitation, by the operator, or by their groups at the company's provider (by).";
     MemberRoleChanged "member.role_changed" "user" "A member was given another role.";
     MemberRemoved "member.removed" "user" "A membership ended, with the API keys that the member had made.";
     InviteCreated "invite.created" "invite" "A person was invited.";

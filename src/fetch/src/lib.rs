@@ -70,7 +70,7 @@ pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};
 pub use outcome::{AnswerMeaning, Detector, Fault, Outcome, Verdict};
 pub use politeness::{PauseReason, Permit, Politeness, VisitLimits, VisitWait, VisitorKind};
-pub use post::{JsonAnswer, JsonPost};
+pub use post::{JsonPost, ServiceAnswer, ServiceRequest};
 pub use provider::{
     Attempt, CostSource, CreditMatrix, DirectProvider, LEFT_ALONE, NOT_ASKED, Page, Provider, TierPrice,
 };

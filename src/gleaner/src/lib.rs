@@ -23,6 +23,7 @@
 //! | [`blob`] | stored pages, kept once by their content | disk |
 //! | [`secrets`] | the box's keys, what is sealed with them, links that carry their own permission | base, disk |
 //! | [`fetch`] | pages through the address guard: connections, proxies, templates, the browser | base |
+//! | [`oidc`] | sign-in with OpenID Connect: a provider's document, keys and tokens | |
 //! | [`smtp`] | letters over SMTP | base, fetch (its TLS) |
 //! | [`telemetry`] | spans of traces to a collector, by OTLP | base, fetch (its TLS) |
 //! | `sinks` | rows of results into PostgreSQL servers and files, a batch at a time, each once | base, disk, fetch (its connector), s3, sql (cells) |

@@ -55,8 +55,8 @@ pub use bounds::{Bound, LESSON_FUEL_MAX};
 pub use discover::{Discovery, discover};
 pub use forms::{Form, Reading};
 pub use learn::{
-    ATTRIBUTES_MAX, EXAMPLES_MAX, Example, Learned, LearnedPath, OTHERS_MAX, Pointed, Pointing, Taught, learn,
-    point,
+    ATTRIBUTES_MAX, EXAMPLES_MAX, Example, Learned, LearnedPath, OTHERS_MAX, Pointed, Pointing, Taught,
+    learn, point,
 };
 pub use lesson::Wanted;
 pub use places::{Page, shows};

@@ -57,12 +57,13 @@ pub use route::gate::{Anonymous, Browser, Gate, Org, OrgContext, OwnOr, User};
 pub use route::input::header::{Accept, IdempotencyKey, IfMatch, WebhookSignature};
 pub use route::input::path::{Path, PathParam};
 pub use route::input::query::Query;
-pub use route::input::session::BrowserSession;
+pub use route::input::session::{BrowserSession, BrowserVisit};
 pub use route::input::stream::StreamBody;
 pub use route::input::{ClientIp, Input, RawBody, VerbatimBody};
 pub use route::operation::Operation;
 pub use route::output::{
-    Accepted, Created, Document, Download, Either, Html, NoContent, Output, Text, WithHeaders, WithStatus,
+    Accepted, Created, Document, Download, Either, Html, NoContent, Output, SeeOther, Text, WithHeaders,
+    WithStatus,
 };
 pub use route::page::WebPage;
 pub use route::stream::{EVENT_STREAM, Standing, event_stream};

@@ -9,6 +9,7 @@
 
 pub mod collected;
 pub mod hostile;
+pub mod identity;
 pub mod model;
 mod operator;
 pub mod postgres;

@@ -12,7 +12,8 @@ const FAULTS_MAX: usize = 200;
 /// What stands for a secret that is set.
 const HIDDEN: &str = "(hidden)";
 /// Keys whose values are for nobody's eyes.
-const SECRETS: [&str; 4] = ["server.metrics_token", "mail.password", "llm.key", "telemetry.headers"];
+const SECRETS: [&str; 5] =
+    ["server.metrics_token", "mail.password", "llm.key", "oidc.client_secret", "telemetry.headers"];
 
 /// Whether a configuration's text has a secret in it; one that cannot be read may have.
 pub(crate) fn has_secrets(text: &str) -> bool {
@@ -20,10 +21,12 @@ pub(crate) fn has_secrets(text: &str) -> bool {
     SECRETS.iter().any(|key| {
         let mut parts = key.split('.');
         let first = parts.next().and_then(|part| table.get(part));
-        parts
-            .fold(first, |value, part| value?.get(part))
-            .and_then(Value::as_str)
-            .is_some_and(|text| !text.is_empty())
+        match parts.fold(first, |value, part| value?.get(part)) {
+            None => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(Value::Array(values)) => !values.is_empty(),
+            Some(_) => true,
+        }
     })
 }
 
@@ -317,8 +320,15 @@ mod tests {
     /// A new secret that is not in the list would be shown.
     #[test]
     fn keys_that_sound_secret_are_hidden_or_known_to_be_none() {
-        let none = ["server.tls.key", "storage.key_file", "mail.password_file", "llm.key_file"];
-        let none = [&none[..], &["backup.s3_access_key_id", "backup.s3_secret_file"]].concat();
+        let none = [
+            "server.tls.key",
+            "storage.key_file",
+            "mail.password_file",
+            "llm.key_file",
+            "oidc.client_secret_file",
+            "backup.s3_access_key_id",
+            "backup.s3_secret_file",
+        ];
         for setting in settings("", "", Vec::new()).unwrap() {
             let name = setting.key.rsplit('.').next().unwrap_or_default().to_owned();
             let sounds =

@@ -29,6 +29,7 @@ pub mod llm;
 pub mod mail;
 pub mod mcp;
 pub mod monitors;
+pub mod oidc;
 pub mod orgs;
 pub mod outputs;
 pub mod providers;
@@ -281,6 +282,7 @@ pub static ALL: &[&Feature] = &[
     &account::FEATURE,
     &console::FEATURE,
     &telemetry::FEATURE,
+    &oidc::FEATURE,
 ];
 
 /// Whether people get the messages that the box writes to them.

@@ -21,11 +21,16 @@ pub(crate) fn secret(call: &Call) -> Option<String> {
 
 /// The text of the cookie, whoever sent the request.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    named_cookie(headers, COOKIE_NAME)
+}
+
+/// The text of the only cookie of this name.
+pub(crate) fn named_cookie<'h>(headers: &'h HeaderMap, wanted: &str) -> Option<&'h str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut own = lines
         .flat_map(|line| line.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .filter(|(name, _)| *name == COOKIE_NAME);
+        .filter(|(name, _)| *name == wanted);
     let (_, value) = own.next()?;
     // Two of one name: one of them is not from here.
     own.next().is_none().then_some(value)

@@ -107,10 +107,27 @@ export async function beginSession(shown: { email: string; password: string } | 
   await send("console/session", { method: "POST", body: JSON.stringify(shown), headers });
 }
 
+/** Sign-in with the company's accounts: what stands on its button, if there is one. */
+export interface ProviderView {
+  label: string | null;
+  hidesPasswords: boolean;
+}
+
+export async function aboutProvider(signal: AbortSignal): Promise<ProviderView> {
+  return (await send("console/session/oidc", { signal })).json();
+}
+
+/** Where a sign-in with the company's account begins, to come back to where one is. */
+export function providerSignIn(): string {
+  return `console/session/oidc/begin?to=${encodeURIComponent(location.hash.replace(/^#/, "") || "/")}`;
+}
+
+/** Ends the session, and the company's own where that was the way in: then the window goes there. */
 export async function endSession(): Promise<void> {
-  await send("console/session", { method: "DELETE" });
+  const ended: { leadTo: string | null } = await (await send("console/session/oidc", { method: "DELETE" })).json();
   // The draft of a statement is nobody else's.
   sessionStorage.clear();
+  if (ended.leadTo) location.assign(ended.leadTo);
 }
 
 /** An address that the box gave, at the host by which this page reaches it. */

@@ -1,7 +1,9 @@
 // Before one is signed in: sign in, register, verify, forgotten passwords.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { api, beginSession } from "../api/client";
+import { aboutProvider, api, beginSession, providerSignIn } from "../api/client";
+import type { ProviderView } from "../api/client";
+import { useLoad } from "../api/use";
 import { Dialog, Field, Form, Text } from "../parts/basic";
 import { go, here, toast, whoAmI } from "./state";
 
@@ -53,12 +55,33 @@ function Email({ person, put }: Typed) {
   );
 }
 
-function SignIn(typed: Typed) {
+/** The button of the company's accounts, where the box has them. */
+function Provider({ provider }: { provider: ProviderView | undefined }) {
+  if (!provider?.label) return null;
+  return (
+    <a class="button main" href={providerSignIn()}>
+      {provider.label}
+    </a>
+  );
+}
+
+function SignIn({ passwords, ...typed }: Typed & { passwords?: boolean }) {
+  const about = useLoad(aboutProvider, []);
+  const provider = about.value;
   const send = async () => {
     await beginSession({ email: typed.person.email, password: typed.person.password });
     typed.put({ password: "" });
     await whoAmI();
   };
+  // What is shown first must not jump once it is known what there is.
+  if (!provider && about.busy) return <Card title="Sign in">{null}</Card>;
+  if (provider?.label && provider.hidesPasswords && !passwords) {
+    return (
+      <Card title="Sign in" links={<a href="#/password">Sign in with a password</a>}>
+        <Provider provider={provider} />
+      </Card>
+    );
+  }
   return (
     <Card
       title="Sign in"
@@ -69,6 +92,7 @@ function SignIn(typed: Typed) {
         </>
       }
     >
+      <Provider provider={provider} />
       <Form send="Sign in" onSend={send}>
         <Email {...typed} />
         <Field label="Password">
@@ -169,6 +193,8 @@ export function Gate() {
       return <Forgot {...typed} />;
     case "reset":
       return <Reset {...typed} />;
+    case "password":
+      return <SignIn {...typed} passwords />;
     default:
       return <SignIn {...typed} />;
   }
@@ -177,6 +203,7 @@ export function Gate() {
 /** A session that ended while one was at work: what was typed stays behind this. */
 export function SignInAgain({ email }: { email: string }) {
   const [password, setPassword] = useState("");
+  const provider = useLoad(aboutProvider, []).value;
   const send = async () => {
     await beginSession({ email, password });
     await whoAmI();
@@ -185,6 +212,8 @@ export function SignInAgain({ email }: { email: string }) {
     <Dialog title="Your session has ended" onClose={() => void whoAmI()}>
       <div class="stack">
         <p>Sign in again to go on. What you typed is still there.</p>
+        {provider?.label && <p class="dim">Through your company's accounts the page is loaded anew, and what you typed is lost.</p>}
+        <Provider provider={provider} />
         <Form send="Sign in" onSend={send}>
           <Field label="Email address">
             <input value={email} readOnly autocomplete="username" />

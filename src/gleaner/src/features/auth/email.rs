@@ -30,6 +30,11 @@ impl Email {
     pub fn local(&self) -> &str {
         self.0.split('@').next().unwrap_or_default()
     }
+
+    /// The part behind the `@`, in its ASCII form.
+    pub fn domain(&self) -> &str {
+        self.0.rsplit('@').next().unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Email {

@@ -18,6 +18,7 @@ mod networks;
 mod operator;
 mod password;
 mod personal;
+mod provider;
 mod registrations;
 mod reset;
 mod rows;
@@ -34,12 +35,16 @@ pub use directory::{
 pub use email::Email;
 pub use limits::CodeGuesses;
 pub use mail::{MailToken, mark_verified};
-pub use networks::network;
+pub use networks::{learn as learn_network, network};
 pub use operator::{
     NewAccount, ResetLink, UserEntry, find_org, list_users, reset_link_by_operator, verify_by_operator,
 };
 pub use personal::erase_account;
-pub use rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
+pub use provider::{
+    end_by_provider, end_sessions, join as join_provider, joined_issuer, known as known_by_provider,
+    note_sign_in, session_of as session_of_provider,
+};
+pub use rows::{ProviderLoginV1, USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
 pub use service::{
     ACCESS_TOKEN_SECS, Auth, AuthSettings, LoginStored, NewLogin, Registration, TokenPair, permissions_of,
 };
@@ -105,6 +110,7 @@ pub static FEATURE: Feature = Feature {
         &INVITES,
         &USERS,
         &rows::REFRESH_TOKENS,
+        &rows::PROVIDER_ACCOUNTS,
         &rows::VERIFICATIONS,
         &rows::RESETS,
         &limits::LOGIN_FAILURES,

@@ -4,6 +4,7 @@ use super::directory::{OrgEntryV1, list_orgs};
 use super::email::Email;
 use super::mail::{self, MailToken};
 use super::password::NewPassword;
+use super::provider;
 use super::reset;
 use super::rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
 use super::service::{Auth, member_of};
@@ -177,10 +178,16 @@ pub struct ResetLink {
 /// `public_url` is the box's address without a slash at the end.
 pub async fn reset_link_by_operator(auth: &Auth, public_url: &str, email: &str) -> Result<ResetLink> {
     let (email, token) = (email.to_owned(), auth.mail_token(MailKind::ResetPassword)?);
-    let link = link(public_url, "reset-password", token.as_str());
+    let (link, bars) = (link(public_url, "reset-password", token.as_str()), auth.bars_password());
     auth.system()
         .write(move |tx| {
             let user = find(tx, &email)?;
+            if bars && provider::bars(tx, &user)? {
+                return Err(Error::conflict(format!(
+                    "{email} signs in through the company's provider, and a password would not count. For a way in when the \
+                     provider is away make an account of another address: `gleaner admin user create ADDRESS --org NAME --role owner`"
+                )));
+            }
             let row = reset::begin_afresh(tx, &user, &token, reset::RESET_TIME)?;
             let event = Event::new(Action::AuthResetLinkMade).of(user.id).about(user.id);
             tx.audit_in(member_of(&user), event)?;

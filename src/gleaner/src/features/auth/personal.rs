@@ -3,7 +3,7 @@
 //! [`erase_account`] is what ends at once, in the transaction of the request.
 
 use super::rows::{REFRESH_BY_USER, REFRESH_TOKENS, USERS, UserV1, VERIFICATIONS, VERIFICATIONS_BY_USER};
-use super::{limits, networks, reset};
+use super::{limits, networks, provider, reset};
 use crate::features::{Erased, Person, Personal, Shown, mail};
 use base::Result;
 use serde_json::{Value, json};
@@ -52,6 +52,7 @@ pub(super) static KINDS: &[Personal] = &[
         // A login that was let in while the account went.
         erase: |tx, person, _| Ok(Erased { removed: networks::forget(tx, person.id)?, ..Erased::default() }),
     },
+    provider::KIND,
 ];
 
 fn account(user: &UserV1) -> Value {

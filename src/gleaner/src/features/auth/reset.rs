@@ -12,6 +12,7 @@ use super::limits;
 use super::mail::MailToken;
 use super::networks;
 use super::password::{self, NewPassword};
+use super::provider;
 use super::rows::{PasswordResetV1, RESETS, RESETS_BY_TOKEN, USERS, USERS_BY_EMAIL, UserV1};
 use super::service::{Auth, member_of};
 use super::session;
@@ -39,12 +40,13 @@ impl Auth {
         let email = Email::parse(email)?;
         let token = self.mail_token(MailKind::ResetPassword)?;
         let public_url = self.settings.public_url.clone();
+        let bars = self.bars_password();
         let begun = Instant::now();
         let counted = self
             .system
             .write(move |tx| {
                 if limits::count_reset(tx, ip, &email)? {
-                    request(tx, &email, &token, &public_url)?;
+                    request(tx, &email, &token, &public_url, bars)?;
                 } else {
                     tx.unaudited("nothing is sent; the request is counted among the others of its address");
                 }
@@ -61,14 +63,15 @@ impl Auth {
         password::check_length(password)?;
         let token = sha256(token.as_bytes());
         // Junk costs neither a hash nor a commit.
-        let user = self.system.read(|tx| good(tx, &token))?.ok_or_else(refused)?;
+        let bars = self.bars_password();
+        let user = self.system.read(|tx| good(tx, &token, bars))?.ok_or_else(refused)?;
         let password = NewPassword::parse(password, &Email::parse(&user.email)?)?;
         let password_hash = self.passwords.hash(password).await?;
         let is_done = self
             .system
             .write(move |tx| {
                 // Asked again: of two uses at once, one is the second.
-                let Some(user) = good(tx, &token)? else { return Ok(false) };
+                let Some(user) = good(tx, &token, bars)? else { return Ok(false) };
                 let id = user.id;
                 replace(tx, user, password_hash)?;
                 // The mailbox is theirs: whoever fails elsewhere does not lock them out here.
@@ -97,8 +100,14 @@ fn refused() -> Error {
     )
 }
 
-fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str) -> Result<()> {
+/// `bars`: whom the company's provider lets in is sent nothing; to whoever asked that looks like an address without an account.
+fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str, bars: bool) -> Result<()> {
     let user = tx.lookup(&USERS, &USERS_BY_EMAIL, email.as_str())?;
+    let is_barred = match &user {
+        Some(user) => bars && provider::bars(tx, user)?,
+        None => false,
+    };
+    let user = user.filter(|_| !is_barred);
     let place = free_place(tx, email.as_str())?;
     let row = begin(tx, place, user.as_ref().map(|user| user.id), token, RESET_TIME)?;
     let event = Event::new(Action::AuthResetRequested);
@@ -173,10 +182,15 @@ fn begin(
 }
 
 /// The person whom a token was sent to, if it is good now.
-fn good(tx: &SysRead<'_>, token: &Digest) -> Result<Option<UserV1>> {
+fn good(tx: &SysRead<'_>, token: &Digest, bars: bool) -> Result<Option<UserV1>> {
     let row = tx.lookup(&RESETS, &RESETS_BY_TOKEN, token)?;
     let Some(row) = row.filter(|row| row.expires_at > tx.moment()) else { return Ok(None) };
-    Ok(row.user.map(|id| tx.get(&USERS, &id)).transpose()?.flatten())
+    let user = row.user.map(|id| tx.get(&USERS, &id)).transpose()?.flatten();
+    // Let in by the provider since the message was sent.
+    match user {
+        Some(user) if bars && provider::bars(tx, &user)? => Ok(None),
+        user => Ok(user),
+    }
 }
 
 fn replace(tx: &SysWrite<'_>, mut user: UserV1, password_hash: String) -> Result<()> {

@@ -3,7 +3,7 @@
 //! Secrets that were handed out are here as SHA-256 only.
 
 use base::clock::{Moment, Timestamp};
-use base::codec::Record;
+use base::codec::{CodecError, Record, decode_body};
 use base::ids::{OrgId, UserId};
 use base::permission::Role;
 use secrets::Digest;
@@ -41,9 +41,9 @@ pub static USERS_BY_ORG: Index<(OrgId, UserId), UserV1> = Index::new("users.by_o
 pub static USERS: SysTable<UserId, UserV1> =
     SysTable::new("users", "User").indexed(&[&USERS_BY_EMAIL, &USERS_BY_ORG]);
 
-/// One login's chain of refresh tokens, of which only the newest is good. See `session.rs`.
+/// A login as releases before sign-in with the company's accounts wrote it.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct RefreshFamilyV1 {
+struct RefreshFamilyV1 {
     pub family: Uuid,
     pub user: UserId,
     /// Of the newest token's secret.
@@ -53,15 +53,87 @@ pub struct RefreshFamilyV1 {
     pub expires_at: Moment,
 }
 
-impl Record for RefreshFamilyV1 {}
+/// One login's chain of refresh tokens, of which only the newest is good. See `session.rs`.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct RefreshFamilyV2 {
+    pub family: Uuid,
+    pub user: UserId,
+    /// Of the newest token's secret.
+    pub secret: Digest,
+    pub created_at: Timestamp,
+    pub refreshed_at: Timestamp,
+    pub expires_at: Moment,
+    /// What bounds a login through the company's provider; none for one by password.
+    pub provider: Option<ProviderLoginV1>,
+}
+
+impl Record for RefreshFamilyV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<RefreshFamilyV1>(body).map(RefreshFamilyV2::from),
+            _ => Err(CodecError(format!("row version {version} is unknown to this release"))),
+        }
+    }
+}
+
+impl From<RefreshFamilyV1> for RefreshFamilyV2 {
+    fn from(old: RefreshFamilyV1) -> RefreshFamilyV2 {
+        RefreshFamilyV2 {
+            family: old.family,
+            user: old.user,
+            secret: old.secret,
+            created_at: old.created_at,
+            refreshed_at: old.refreshed_at,
+            expires_at: old.expires_at,
+            provider: None,
+        }
+    }
+}
+
+/// A login through the company's provider: however often it is refreshed, it ends, so that the provider is asked again.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ProviderLoginV1 {
+    pub ends_at: Moment,
+    /// The provider's own session, where it names those, as a hash together with the provider.
+    pub session: Option<Digest>,
+}
 
 /// A person's logins, the one that ends first in front.
-pub static REFRESH_BY_USER: Index<(UserId, Moment), RefreshFamilyV1> =
+pub static REFRESH_BY_USER: Index<(UserId, Moment), RefreshFamilyV2> =
     Index::new("refresh_tokens.by_user", |row, keys| keys.add((row.user, row.expires_at)));
-pub static REFRESH_BY_END: Index<Moment, RefreshFamilyV1> =
+pub static REFRESH_BY_END: Index<Moment, RefreshFamilyV2> =
     Index::new("refresh_tokens.by_end", |row, keys| keys.add(row.expires_at));
-pub static REFRESH_TOKENS: SysTable<Uuid, RefreshFamilyV1> =
-    SysTable::new("refresh_tokens", "Refresh token").indexed(&[&REFRESH_BY_USER, &REFRESH_BY_END]);
+/// The logins of one session at the provider.
+pub static REFRESH_BY_PROVIDER: Index<Digest, RefreshFamilyV2> =
+    Index::new("refresh_tokens.by_provider", |row, keys| {
+        if let Some(session) = row.provider.and_then(|login| login.session) {
+            keys.add(session);
+        }
+    });
+pub static REFRESH_TOKENS: SysTable<Uuid, RefreshFamilyV2> = SysTable::new("refresh_tokens", "Refresh token")
+    .indexed(&[&REFRESH_BY_USER, &REFRESH_BY_END, &REFRESH_BY_PROVIDER]);
+
+/// An account of the company's provider and the person whom it lets in, under the SHA-256 of both of its names.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ProviderAccountV1 {
+    pub key: Digest,
+    pub issuer: String,
+    /// The provider's name of the person, which stays when their address changes.
+    pub subject: String,
+    pub user: UserId,
+    pub joined_at: Timestamp,
+    pub signed_in_at: Timestamp,
+}
+
+impl Record for ProviderAccountV1 {}
+
+/// At most one a person.
+pub static PROVIDER_ACCOUNTS_BY_USER: Index<UserId, ProviderAccountV1> =
+    Index::unique("provider_accounts.by_user", |row, keys| keys.add(row.user));
+pub static PROVIDER_ACCOUNTS: SysTable<Digest, ProviderAccountV1> =
+    SysTable::new("provider_accounts", "Provider account").indexed(&[&PROVIDER_ACCOUNTS_BY_USER]);
 
 /// An outstanding e-mail verification, under the SHA-256 of its token.
 #[derive(Clone, Serialize, Deserialize)]

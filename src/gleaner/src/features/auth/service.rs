@@ -10,8 +10,9 @@ use super::limits::{self, LoginCounters, PasswordCounters};
 use super::mail::{self, MailToken};
 use super::networks;
 use super::password::{self, NewPassword, Passwords};
+use super::provider;
 use super::registrations::Registrations;
-use super::rows::{REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
+use super::rows::{ProviderLoginV1, REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
 use super::session::{self, RefreshToken, Refreshed};
 use super::token::{ACCESS_TOKEN_TIME, AccessTokens, TokenFault};
 use crate::features::mail::MailKind;
@@ -25,6 +26,7 @@ use secrets::keyring::Keyring;
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::{Event, SysRead, SysWrite, System};
 use uuid::Uuid;
 
@@ -60,6 +62,8 @@ pub struct Auth {
     pub(super) passwords: Passwords,
     pub(super) settings: AuthSettings,
     registrations: Registrations,
+    /// Whether people sign in through the company's provider.
+    has_provider: AtomicBool,
 }
 
 /// A registration as it comes in.
@@ -110,7 +114,18 @@ impl NewLogin {
 
     /// Begins the login of `user`.
     pub fn store(&self, tx: &SysWrite<'_>, user: &UserV1) -> Result<LoginStored> {
-        session::start(tx, user.id, &self.refresh)?;
+        session::start(tx, user.id, &self.refresh, None)?;
+        Ok(LoginStored::of(tx, user, self.refresh.family()))
+    }
+
+    /// Begins the login of `user` through the company's provider.
+    pub fn store_of_provider(
+        &self,
+        tx: &SysWrite<'_>,
+        user: &UserV1,
+        login: ProviderLoginV1,
+    ) -> Result<LoginStored> {
+        session::start(tx, user.id, &self.refresh, Some(login))?;
         Ok(LoginStored::of(tx, user, self.refresh.family()))
     }
 }
@@ -127,7 +142,32 @@ impl Auth {
     pub fn new(system: System, keyring: Arc<Keyring>, settings: AuthSettings) -> Result<Auth> {
         let tokens = AccessTokens::new(keyring.clone());
         let registrations = Registrations::new(settings.registrations_per_hour);
-        Ok(Auth { system, tokens, keyring, passwords: Passwords::new()?, settings, registrations })
+        let has_provider = AtomicBool::new(false);
+        Ok(Auth {
+            system,
+            tokens,
+            keyring,
+            passwords: Passwords::new()?,
+            settings,
+            registrations,
+            has_provider,
+        })
+    }
+
+    /// From now on people sign in through the company's provider: passwords of accounts that it lets in do not count, but for
+    /// owners'.
+    pub fn trust_provider(&self) {
+        self.has_provider.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a password of this person's counts for nothing, because the provider lets them in.
+    pub(super) fn bars_password(&self) -> bool {
+        self.has_provider.load(Ordering::Relaxed)
+    }
+
+    /// The hash of a password that nobody knows.
+    pub async fn nobodys_password(&self) -> Result<String> {
+        self.passwords.hash(NewPassword::nobodys()?).await
     }
 
     /// A new token for a message of this kind.
@@ -206,6 +246,7 @@ impl Auth {
         let matches = self.passwords.verify(password.to_owned(), hash.clone()).await?;
         let candidate = user.filter(|_| matches).map(|user| user.id);
         let login = NewLogin::prepare()?;
+        let bars = self.bars_password();
         let let_in = self
             .system
             .write_reserved(move |tx| {
@@ -214,7 +255,13 @@ impl Auth {
                 counters.check(tx)?;
                 // The account as it is now: a password that was changed meanwhile is a wrong one.
                 let user = candidate.map(|id| tx.get(&USERS, &id)).transpose()?.flatten();
-                let Some(user) = user.filter(|user| Some(&user.password_hash) == hash.as_ref()) else {
+                let user = user.filter(|user| Some(&user.password_hash) == hash.as_ref());
+                // Whom the provider lets in has no password here: a right one is as good as a wrong one.
+                let is_barred = match &user {
+                    Some(user) => bars && provider::bars(tx, user)?,
+                    None => false,
+                };
+                let Some(user) = user.filter(|_| !is_barred) else {
                     // The failure must be kept, so to the store this is no error.
                     counters.record(tx)?;
                     refused_login(tx, account)?;
@@ -238,6 +285,11 @@ impl Auth {
         password::check_length(password)?;
         let user =
             self.system.read(|tx| tx.get(&USERS, &id))?.ok_or_else(|| Error::new(Code::AuthInvalid))?;
+        if self.bars_password() && self.system.read(|tx| provider::bars(tx, &user))? {
+            return Err(Error::new(Code::AuthForbidden).title("There is no password to confirm with").message(
+                "You sign in through your company's provider. Ask an owner of your organization, or the operator of the box.",
+            ));
+        }
         let counters = PasswordCounters::of(ip, &Email::parse(&user.email)?);
         self.system.read(|tx| counters.check(tx))?;
         let matches = self.passwords.verify(password.to_owned(), Some(user.password_hash)).await?;
@@ -296,15 +348,22 @@ impl Auth {
 
     /// Ends the login that a refresh token belongs to; nothing happens for an unknown one.
     pub async fn logout(&self, text: &str) -> Result<()> {
-        let Some(shown) = RefreshToken::parse(text) else { return Ok(()) };
+        self.end_login(text).await.map(|_| ())
+    }
+
+    /// The same; whether it was a login through the company's provider.
+    pub async fn end_login(&self, text: &str) -> Result<bool> {
+        let Some(shown) = RefreshToken::parse(text) else { return Ok(false) };
         if self.system.read(|tx| tx.get(&REFRESH_TOKENS, &shown.family()))?.is_none() {
-            return Ok(());
+            return Ok(false);
         }
         self.system
             .write_reserved(move |tx| {
-                let Some(user) = session::end(tx, &shown)? else { return Ok(()) };
+                let Some(login) = session::finish(tx, &shown)? else { return Ok(false) };
+                let user = login.user;
                 let org = tx.get(&USERS, &user)?.as_ref().and_then(member_of);
-                tx.audit_in(org, Event::new(Action::AuthLogout).of(user).by(user))
+                tx.audit_in(org, Event::new(Action::AuthLogout).of(user).by(user))?;
+                Ok(login.provider.is_some())
             })
             .await
     }

@@ -6,7 +6,10 @@
 //! per login, however often it was refreshed.
 
 use super::networks;
-use super::rows::{REFRESH_BY_USER, REFRESH_TOKENS, RefreshFamilyV1, USERS, UserV1};
+use super::rows::{
+    ProviderLoginV1, REFRESH_BY_PROVIDER, REFRESH_BY_USER, REFRESH_TOKENS, RefreshFamilyV2, USERS, UserV1,
+};
+use base::clock::Moment;
 use base::ids::UserId;
 use base::{Error, Result};
 use base64::Engine;
@@ -65,22 +68,34 @@ impl RefreshToken {
     }
 }
 
-/// Begins a login of `user` whose first token is `token`.
-pub fn start(tx: &SysWrite<'_>, user: UserId, token: &RefreshToken) -> Result<()> {
+/// Begins a login of `user` whose first token is `token`; one through the company's provider ends when that says.
+pub fn start(
+    tx: &SysWrite<'_>,
+    user: UserId,
+    token: &RefreshToken,
+    provider: Option<ProviderLoginV1>,
+) -> Result<()> {
     let rows =
         tx.scan_index(&REFRESH_TOKENS, &REFRESH_BY_USER, user, Order::Ascending, SESSIONS_PER_USER_MAX)?;
     if let (SESSIONS_PER_USER_MAX, Some(first)) = (rows.len(), rows.first()) {
         tx.delete(&REFRESH_TOKENS, &first.family)?;
     }
-    let row = RefreshFamilyV1 {
+    let row = RefreshFamilyV2 {
         family: token.family,
         user,
         secret: token.digest(),
         created_at: tx.now(),
         refreshed_at: tx.now(),
-        expires_at: tx.moment().after(REFRESH_TOKEN_TIME),
+        expires_at: end(tx, provider),
+        provider,
     };
     tx.insert(&REFRESH_TOKENS, &row.family, &row)
+}
+
+/// Until when the newest token of a login is good.
+fn end(tx: &SysRead<'_>, provider: Option<ProviderLoginV1>) -> Moment {
+    let usual = tx.moment().after(REFRESH_TOKEN_TIME);
+    provider.map_or(usual, |login| usual.min(login.ends_at))
 }
 
 /// What became of a refresh token that was shown.
@@ -110,22 +125,43 @@ pub fn rotate(tx: &SysWrite<'_>, shown: &RefreshToken, next: &RefreshToken) -> R
     };
     row.secret = next.digest();
     row.refreshed_at = tx.now();
-    row.expires_at = tx.moment().after(REFRESH_TOKEN_TIME);
+    row.expires_at = end(tx, row.provider);
     tx.put(&REFRESH_TOKENS, &row.family, &row)?;
     Ok(Refreshed::Rotated(user))
 }
 
 /// The login whose newest token is `shown`, which is not used up by that.
-pub fn find(tx: &SysRead<'_>, shown: &RefreshToken) -> Result<Option<RefreshFamilyV1>> {
+pub fn find(tx: &SysRead<'_>, shown: &RefreshToken) -> Result<Option<RefreshFamilyV2>> {
     let row = tx.get(&REFRESH_TOKENS, &shown.family)?;
     Ok(row.filter(|row| row.expires_at > tx.moment() && row.secret == shown.digest()))
 }
 
-/// Ends the login that `shown` belongs to, also when it is an older token of it. Gives whose login it was.
-pub fn end(tx: &SysWrite<'_>, shown: &RefreshToken) -> Result<Option<UserId>> {
-    let Some(row) = tx.get(&REFRESH_TOKENS, &shown.family)? else { return Ok(None) };
-    tx.delete(&REFRESH_TOKENS, &shown.family)?;
-    Ok(Some(row.user))
+/// Ends the login that `shown` belongs to, also when it is an older token of it. Gives the login that it was.
+pub fn finish(tx: &SysWrite<'_>, shown: &RefreshToken) -> Result<Option<RefreshFamilyV2>> {
+    let row = tx.get(&REFRESH_TOKENS, &shown.family)?;
+    if row.is_some() {
+        tx.delete(&REFRESH_TOKENS, &shown.family)?;
+    }
+    Ok(row)
+}
+
+/// Ends the logins through one session at the provider; gives whose they were, each once.
+pub fn finish_all_of(tx: &SysWrite<'_>, session: Digest) -> Result<Vec<UserId>> {
+    let all = tx.scan_index(
+        &REFRESH_TOKENS,
+        &REFRESH_BY_PROVIDER,
+        session,
+        Order::Ascending,
+        SESSIONS_PER_USER_MAX,
+    )?;
+    let mut users = Vec::new();
+    for row in all {
+        tx.delete(&REFRESH_TOKENS, &row.family)?;
+        if !users.contains(&row.user) {
+            users.push(row.user);
+        }
+    }
+    Ok(users)
 }
 
 /// Ends every login of a person and refuses every access token that was issued to them so far; and nobody's network is theirs

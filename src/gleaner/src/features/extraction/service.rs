@@ -263,7 +263,7 @@ fn blob_error(error: BlobError) -> Error {
         BlobError::NoSpace { .. } => Error::unavailable("The disk is full.").caused_by(error),
         BlobError::TooLarge { .. } => Error::new(Code::PayloadTooLarge).message(error.to_string()),
         BlobError::Emptied => Error::new(Code::OrgNotFound),
-        BlobError::Failed { .. } | BlobError::Away { .. } | BlobError::Held => {
+        BlobError::Failed { .. } | BlobError::Away { .. } => {
             Error::unavailable("The page could not be stored.").caused_by(error)
         }
         BlobError::Corrupt { .. } | BlobError::Held => Error::internal("keep a page", error),

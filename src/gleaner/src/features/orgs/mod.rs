@@ -8,6 +8,7 @@ mod ending;
 mod invites;
 mod members;
 mod operator;
+mod provided;
 mod roles;
 
 use crate::features::Feature;
@@ -34,6 +35,7 @@ use store::{Event, SysWrite};
 pub use crate::features::auth::list_orgs;
 pub use crate::features::wiring::{NewOrg, OrgSeed};
 pub use ending::{dissolve, end_membership};
+pub use provided::{Provided, provide, withdraw};
 
 /// Members of one organization.
 const MEMBERS_PER_ORG_MAX: usize = 1_000;
