@@ -21,11 +21,12 @@ use secrets::link::Links;
 use serde_json::json;
 use server::task::{Signals, Supervisor};
 use server::{
-    Api, ApiSettings, Certificates, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings,
-    Services, SlowLines, TlsSettings,
+    Api, ApiSettings, Certificates, ListenAddress, Listeners, Metrics, Readiness, RouteGroup, Server,
+    ServerSettings, Services, SlowLines, TlsSettings,
 };
 use sql::own_program;
 use std::error::Error as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +36,7 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 use watch::Watch;
 
+mod certificates;
 mod descriptors;
 mod files;
 mod founding;
@@ -45,30 +47,20 @@ mod selftest;
 mod upkeep;
 mod watch;
 
+pub use certificates::Renewed;
 use selftest::SelfTest;
-
-/// What came of reading the certificates again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewed {
-    Yes,
-    /// The box speaks without TLS, then as now.
-    NoneUsed,
-    /// TLS is switched on or off by a start only; `is_on` says which it stays.
-    NeedsRestart {
-        is_on: bool,
-    },
-}
 
 /// A running appliance.
 pub struct App {
     url: String,
-    local_url: String,
+    local_urls: Vec<String>,
     config: Config,
     certificates: Option<Certificates>,
     store: Store,
     services: Arc<Services>,
     supervisor: Supervisor,
     upkeep: JoinHandle<()>,
+    renewing: Option<JoinHandle<()>>,
     testing: JoinHandle<()>,
     serving: JoinHandle<()>,
     stop: channel::Sender<bool>,
@@ -78,24 +70,35 @@ pub struct App {
 impl App {
     /// Starts everything; when this returns, requests are answered.
     pub async fn start(config: Config) -> Result<App> {
+        App::start_on(config, None).await
+    }
+
+    /// The same on sockets that are open already, if there are any: they take the place of `server.listen`.
+    pub async fn start_on(config: Config, sockets: Option<Listeners>) -> Result<App> {
         limits::check_address_space()?;
         let exe = own_program().map_err(|e| Error::internal("find the own binary", e))?;
         let clock = Clock::system();
         // Before anything is made: of several boxes in one process, as in tests, none could lead.
         ids::follow(&clock);
-        App::start_with(config, clock, exe).await
+        App::begin(config, clock, exe, sockets).await
     }
 
     /// The same under a clock that the caller can move, with SQL workers that run `exe sql-worker`.
     pub async fn start_with(config: Config, clock: Clock, exe: PathBuf) -> Result<App> {
+        App::begin(config, clock, exe, None).await
+    }
+
+    async fn begin(config: Config, clock: Clock, exe: PathBuf, sockets: Option<Listeners>) -> Result<App> {
         descriptors::raise_limit();
         files::keep_private();
         // A box that is new makes neither store nor key while it cannot be reached. One that is not is asked for its store
         // first: where that is taken, so is the port.
         let early = match config.store_file().exists() {
+            _ if sockets.is_some() => sockets,
             true => None,
             false => Some(listen(&config).await?),
         };
+        let certificates = certificates::read(&config)?;
         founding::prepare(&config)?;
         files::tighten(config.storage.data_dir.clone());
         let store = open_store(&config, clock).await?;
@@ -113,39 +116,39 @@ impl App {
             Some(listeners) => listeners,
             None => listen(&config).await?,
         };
-        let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
-        let url = config.public_url(local);
+        let listening = Listening::of(&config, &listeners)?;
+        let url = listening.url.clone();
         let metrics = Metrics::new();
         let trunk = trunk(&config, &store, &metrics, keyring);
-        let services = wired(Wiring::new(&config, &url, local, &exe, trunk)).await?;
+        let services = wired(Wiring::new(&config, &url, &listening.tcp, &exe, trunk)).await?;
         let self_test = SelfTest::new(&metrics);
         let watch = Arc::new(Watch::over(&config.storage.data_dir));
-        upkeep::measure(&metrics, &services, &watch);
+        upkeep::measure(&metrics, &services, &watch, certificates.as_ref());
         let look = look::look(&config, url.clone(), &services, metrics.clone(), Arc::clone(&watch));
-        let api = api(&config, &url, &services, metrics, upkeep::readiness(&services, &watch, &self_test));
-        let server = Server::on(listeners, server_settings(&config), api.clone())
-            .map_err(|e| Error::unavailable(e.to_string()))?;
-        let certificates = server.certificates();
+        let ready = upkeep::readiness(&services, &watch, &self_test, certificates.as_ref());
+        let api = api(&config, &url, &services, metrics, ready);
+        let server = Server::on(listeners, certificates.clone(), server_settings(&config), api.clone());
         let (stop, stopping) = channel::channel(false);
         let serving = tokio::spawn(serve(server, stopping));
         let supervisor = Supervisor::start(tasks(), &services, api.metrics());
         let upkeep = tokio::spawn(upkeep::run(services.clone(), config.clone(), watch));
-        let status = status(&store, &services, url.clone(), &self_test);
+        let renewing = certificates.clone().map(|followed| tokio::spawn(certificates::follow(followed)));
+        let status = status(&services, &listening, certificates.clone(), &self_test);
         let checkup = Checkup::of(&config);
         socket.serve(services.clone(), Views { status, look, checkup });
         let testing = tokio::spawn(Arc::clone(&self_test).run(services.clone()));
         self_test.first_round().await;
         tracing::info!(%url, data = %config.storage.data_dir.display(), "the appliance is ready");
-        let local_url = config.local_url(local);
         Ok(App {
             url,
-            local_url,
+            local_urls: listening.local_urls,
             config,
             certificates,
             store,
             services,
             supervisor,
             upkeep,
+            renewing,
             testing,
             serving,
             stop,
@@ -158,22 +161,15 @@ impl App {
         &self.url
     }
 
-    /// Where it listens, without a slash at the end.
-    pub fn local_url(&self) -> &str {
-        &self.local_url
+    /// Where it listens, each without a slash at the end; a Unix socket as `unix:` and its path.
+    pub fn local_urls(&self) -> &[String] {
+        &self.local_urls
     }
 
     /// Reads the certificates of `fresh` again, for connections to come; on an error those that were there stay. Whether
     /// there is TLS at all is decided at the start.
     pub fn renew_certificates(&self, fresh: &Config) -> Result<Renewed> {
-        match (&self.certificates, tls_settings(fresh)) {
-            (Some(certificates), Some(tls)) => {
-                certificates.renew(&tls).map_err(|e| Error::invalid("server.tls", e))?;
-                Ok(Renewed::Yes)
-            }
-            (None, None) => Ok(Renewed::NoneUsed),
-            (used, _) => Ok(Renewed::NeedsRestart { is_on: used.is_some() }),
-        }
+        certificates::renew(self.certificates.as_ref(), fresh)
     }
 
     /// The operator's socket.
@@ -195,6 +191,9 @@ impl App {
         let deadline = Instant::now() + self.config.shutdown_grace();
         self.stop.send_replace(true);
         self.testing.abort();
+        if let Some(renewing) = self.renewing {
+            renewing.abort();
+        }
         if let Err(error) = self.serving.await {
             tracing::error!(%error, "the server ended badly");
         }
@@ -289,11 +288,38 @@ async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
     Ok(store)
 }
 
+/// Where a box is that has begun to listen.
+struct Listening {
+    /// How people reach it, without a slash at the end.
+    url: String,
+    local_urls: Vec<String>,
+    tcp: Vec<SocketAddr>,
+}
+
+impl Listening {
+    fn of(config: &Config, listeners: &Listeners) -> Result<Listening> {
+        let addresses = listeners.addresses().map_err(|e| Error::internal("listen", e))?;
+        let url = config.public_url(&addresses).ok_or_else(|| {
+            let reason = "must be set where the service manager's sockets are Unix sockets only";
+            Error::invalid("server.public_url", reason)
+        })?;
+        let local_urls = addresses.iter().map(|address| config.local_url(address)).collect();
+        let tcp = addresses.into_iter().filter_map(|address| match address {
+            ListenAddress::Tcp(address) => Some(address),
+            ListenAddress::Unix(_) => None,
+        });
+        Ok(Listening { url, local_urls, tcp: tcp.collect() })
+    }
+}
+
 async fn listen(config: &Config) -> Result<Listeners> {
-    Listeners::open(&[config.server.listen]).await.map_err(|error| {
+    Listeners::open(&config.server.listen, config.server.socket_mode).await.map_err(|error| {
         let advice = match error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>()) {
             Some(cause) if cause.kind() == std::io::ErrorKind::AddrInUse => {
                 ". Another program has it: stop that one, or set server.listen (GLEANER_SERVER__LISTEN) to another port"
+            }
+            _ if config.server.listen.iter().any(|address| matches!(address, ListenAddress::Unix(_))) => {
+                ". server.listen names addresses of this machine, and files in folders that the box may write to"
             }
             _ => ". server.listen names an address of this machine, or 0.0.0.0 for all of them",
         };
@@ -307,7 +333,8 @@ fn tls_settings(config: &Config) -> Option<TlsSettings> {
 
 fn server_settings(config: &Config) -> ServerSettings {
     ServerSettings {
-        listen: vec![config.server.listen],
+        listen: config.server.listen.clone(),
+        socket_mode: config.server.socket_mode,
         tls: tls_settings(config),
         connections_max: descriptors::connections_max(config),
         per_address_max: config.server.connections_per_address,
@@ -329,14 +356,22 @@ async fn serve(server: Server, mut stopping: channel::Receiver<bool>) {
     }
 }
 
-fn status(store: &Store, services: &Arc<Services>, url: String, self_test: &Arc<SelfTest>) -> StatusFn {
-    let (store, services, begun) = (store.clone(), services.clone(), std::time::Instant::now());
+fn status(
+    services: &Arc<Services>,
+    listening: &Listening,
+    certificates: Option<Certificates>,
+    self_test: &Arc<SelfTest>,
+) -> StatusFn {
+    let (url, places) = (listening.url.clone(), listening.local_urls.clone());
+    let (store, services, begun) = (services.store().clone(), services.clone(), std::time::Instant::now());
     let self_test = Arc::clone(self_test);
     Arc::new(move || {
         let stats = store.stats();
         let mut status = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "url": url,
+            "listening": places,
+            "certificates": certificates.as_ref().map(|shown| json!({ "trouble": shown.trouble() })),
             "uptimeSec": begun.elapsed().as_secs(),
             "selfTest": self_test.status(),
             "clock": clock_status(store.clock()),

@@ -8,11 +8,12 @@
 use base::web::WebUrl;
 use base::{Error, Result};
 use ipnet::IpNet;
-use serde::de::{self, DeserializeOwned};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use server::{Certificates, ListenAddress, TlsSettings};
 use std::any::Any;
 use std::fmt::Debug;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 pub mod explain;
+mod listen;
 pub(crate) mod paths;
 
 /// The documented defaults.
@@ -62,6 +64,11 @@ pub trait Section: DeserializeOwned + AnySection {
     fn check(&self, _whole: &Config) -> Result<()> {
         Ok(())
     }
+
+    /// What it asks of the files that it names: they are read when the box starts, and when a configuration is checked.
+    fn check_files(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A section that was read, of whatever type.
@@ -75,6 +82,7 @@ pub struct SectionSpec {
     bounds: Bounds,
     read: fn(Value) -> Result<Arc<dyn AnySection>>,
     check: fn(&Config) -> Result<()>,
+    check_files: fn(&Config) -> Result<()>,
 }
 
 impl SectionSpec {
@@ -84,6 +92,7 @@ impl SectionSpec {
             bounds: T::BOUNDS,
             read: |value| Ok(Arc::new(read::<T>(T::NAME, value)?)),
             check: |config| config.section::<T>().check(config),
+            check_files: |config| config.section::<T>().check_files(),
         }
     }
 }
@@ -103,8 +112,10 @@ fn read<T: DeserializeOwned>(place: &str, value: Value) -> Result<T> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
-    #[serde(deserialize_with = "address_and_port")]
-    pub listen: SocketAddr,
+    #[serde(deserialize_with = "listen::addresses")]
+    pub listen: Vec<ListenAddress>,
+    #[serde(deserialize_with = "listen::mode")]
+    pub socket_mode: u32,
     pub public_url: String,
     pub trusted_proxies: Vec<Network>,
     pub metrics_from: Vec<Network>,
@@ -170,16 +181,6 @@ impl TryFrom<String> for Network {
     }
 }
 
-fn address_and_port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_| {
-        de::Error::custom(format!(
-            "\"{text}\" is not an address with a port, such as 127.0.0.1:8420, [::1]:8420 or, for every network, \
-             0.0.0.0:8420; a name is not taken"
-        ))
-    })
-}
-
 impl Config {
     /// The defaults under the text `given`, which is called `name` where it is wrong, under the environment `env`; with these
     /// sections beside those of the box itself. Relative paths are made absolute, from the working directory.
@@ -214,6 +215,11 @@ impl Config {
             let reason = "must be a URL such as https://gleaner.example or https://tools.example/gleaner";
             return Err(Error::invalid("server.public_url", reason));
         }
+        if public_url.is_empty() && !self.server.listen.iter().any(is_tcp) {
+            let reason =
+                "must be set where the box listens at Unix sockets only: nothing else says how it is reached";
+            return Err(Error::invalid("server.public_url", reason));
+        }
         let token = &self.server.metrics_token;
         if !token.is_empty()
             && (token.len() < METRICS_TOKEN_BYTES_MIN || !token.bytes().all(|b| b.is_ascii_graphic()))
@@ -226,6 +232,14 @@ impl Config {
             (section.check)(&self)?;
         }
         Ok(self)
+    }
+
+    /// What a start would say of the files that are named.
+    pub(crate) fn check_files(&self, sections: &[&'static SectionSpec]) -> Result<()> {
+        if let Some(TlsConfig { cert, key }) = self.tls().cloned() {
+            Certificates::read(&TlsSettings { cert, key }).map_err(|e| Error::invalid("server.tls", e))?;
+        }
+        sections.iter().try_for_each(|section| (section.check_files)(self))
     }
 
     /// A slice's section.
@@ -242,19 +256,23 @@ impl Config {
         Some(&self.server.tls).filter(|tls| !tls.cert.as_os_str().is_empty())
     }
 
-    /// How people reach the box that listens at `local`; without a slash at the end.
-    pub fn public_url(&self, local: SocketAddr) -> String {
+    /// How people reach the box that listens at these; without a slash at the end. None where it is at Unix sockets only and
+    /// the configuration does not say.
+    pub fn public_url(&self, listening: &[ListenAddress]) -> Option<String> {
         // In its normal form, so that a path with a letter beyond ASCII is the one that browsers ask for.
         if let Ok(given) = WebUrl::parse(&self.server.public_url) {
-            return given.as_str().trim_end_matches('/').to_owned();
+            return Some(given.as_str().trim_end_matches('/').to_owned());
         }
-        self.local_url(local)
+        listening.iter().find(|address| is_tcp(address)).map(|address| self.local_url(address))
     }
 
-    /// The box that listens at `local`, without what may stand before it.
-    pub fn local_url(&self, local: SocketAddr) -> String {
-        let scheme = if self.tls().is_some() { "https" } else { "http" };
-        format!("{scheme}://{local}")
+    /// The box that listens there, without what may stand before it.
+    pub fn local_url(&self, address: &ListenAddress) -> String {
+        match address {
+            ListenAddress::Unix(_) => address.to_string(),
+            ListenAddress::Tcp(address) if self.tls().is_some() => format!("https://{address}"),
+            ListenAddress::Tcp(address) => format!("http://{address}"),
+        }
     }
 
     /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own.
@@ -299,6 +317,10 @@ impl Config {
     pub fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.server.shutdown_sec)
     }
+}
+
+fn is_tcp(address: &ListenAddress) -> bool {
+    matches!(address, ListenAddress::Tcp(_))
 }
 
 /// Whether a variable of the environment may be meant for the box.
@@ -466,7 +488,8 @@ mod tests {
     #[test]
     fn the_documented_file_is_the_defaults() {
         let config = load("", &[]).unwrap();
-        assert_eq!(config.server.listen.port(), 8420);
+        assert_eq!(config.server.listen, [ListenAddress::Tcp(([127, 0, 0, 1], 8420).into())]);
+        assert_eq!(config.server.socket_mode, 0o660);
         assert_eq!(config.key_file(), std::env::current_dir().unwrap().join("data/var.key"));
         assert!(config.tls().is_none());
         assert_eq!(config.section::<BiConfig>().max_query_sec, 30);
@@ -488,7 +511,7 @@ mod tests {
         ];
         let config = load(file, &env).unwrap();
         assert_eq!(config.section::<DispatchConfig>().concurrency, 9);
-        assert_eq!(config.server.listen.port(), 0);
+        assert_eq!(config.server.listen, [ListenAddress::Tcp(([127, 0, 0, 1], 0).into())]);
         assert_eq!(config.section::<SchedulesConfig>().max_urls_per_run, 7);
         assert_eq!(config.section::<NetworkConfig>().allow.len(), 1);
         assert_eq!(config.section::<AuthConfig>().registration, Registration::Closed);

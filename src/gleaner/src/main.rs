@@ -10,8 +10,9 @@ use gleaner::config::{Config, LogFormat};
 use gleaner::log::level::ApplyFilter;
 use gleaner::log::{self, Log};
 use gleaner::mcp_stdio;
-use gleaner::service_manager::ServiceManager;
+use gleaner::service_manager::{self, ServiceManager};
 use gleaner::{demo, doctor, top, upgrade};
+use server::Listeners;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -275,15 +276,21 @@ fn of_report(report: &serde_json::Value) -> ExitCode {
 fn serve(file: Option<PathBuf>, is_new: bool) -> Result<()> {
     let mut config = load(file.clone())?;
     config.storage.begin_anew = is_new;
+    // While there is one thread: it changes the environment.
+    let sockets = service_manager::sockets()?;
     let log = log_to_stderr(&config.log.level, config.log.format)?;
     let ended = runtime()?.block_on(async {
         let mut hangups = hangups()?;
         let mut stop = pin!(interrupted()?);
         let (manager, grace) = (ServiceManager::of_environment(), config.shutdown_grace());
-        let app = App::start(config).await?;
+        let sockets = sockets.map(Listeners::inherited).transpose();
+        let sockets = sockets.map_err(|e| Error::unavailable(e.to_string()))?;
+        let app = App::start_on(config, sockets).await?;
         manager.ready(app.url());
-        log::say(&mut io::stdout(), &format!("Gleaner listens at {}", app.local_url()));
-        if app.url() != app.local_url() {
+        for place in app.local_urls() {
+            log::say(&mut io::stdout(), &format!("Gleaner listens at {place}"));
+        }
+        if !app.local_urls().iter().any(|place| place == app.url()) {
             log::say(&mut io::stdout(), &format!("People reach it at {}", app.url()));
         }
         let mut alive = pin!(manager.keep_alive());
@@ -344,7 +351,16 @@ fn config(command: &ConfigCommand) -> Result<()> {
     let mut text = String::new();
     let faults = match command {
         ConfigCommand::Check(place) => {
-            let faults = Config::faults_here(file_of(place.config.clone()).as_deref());
+            let file = file_of(place.config.clone());
+            let faults = Config::faults_here(file.as_deref());
+            if faults.is_empty() {
+                // For a person, who may be in another folder than they think; what a program reads stays empty.
+                let what = match file {
+                    Some(file) => file.display().to_string(),
+                    None => "the defaults and the environment (there is no file)".to_owned(),
+                };
+                log::say(&mut io::stderr(), &format!("gleaner: no fault in {what}"));
+            }
             for fault in &faults {
                 let told = if place.json { line(serde_json::to_string(fault))? } else { fault.to_string() };
                 text.push_str(&format!("{told}\n"));

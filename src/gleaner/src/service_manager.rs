@@ -1,8 +1,12 @@
-//! What a service manager is told (sd_notify(3)): that the box is ready, that it lives, and that it ends.
+//! What a service manager is told (sd_notify(3)): that the box is ready, that it lives, and that it ends; and the sockets that
+//! it holds open for the box (sd_listen_fds(3)), so that nobody is turned away between an end and the next start.
 //!
 //! systemd names a socket in the environment of what it starts (`Type=notify`) and, where the unit has `WatchdogSec=`, how often it
 //! wants to hear of the box. Without them nothing is said. Nobody waits for it: a manager that takes no message gets none.
 
+use base::{Error, Result};
+use listenfd::ListenFd;
+use server::Inherited;
 use std::env;
 use std::ffi::OsStr;
 use std::io;
@@ -64,6 +68,32 @@ impl ServiceManager {
             tracing::debug!(%error, "the service manager was not told");
         }
     }
+}
+
+/// The sockets that the service manager has opened for this process, if any. The variables that name them are gone then, so that
+/// no program that the box starts takes them for its own. To be called once, while the process has one thread.
+pub fn sockets() -> Result<Option<Vec<Inherited>>> {
+    // Without the process that is meant they may be anybody's, as those of a shell that was itself started so.
+    if env::var_os("LISTEN_FDS").is_none() || env::var_os("LISTEN_PID").is_none() {
+        return Ok(None);
+    }
+    let mut given = ListenFd::from_env();
+    let mut sockets = Vec::new();
+    for at in 0..given.len() {
+        let tcp = given.take_tcp_listener(at).ok().flatten().map(Inherited::Tcp);
+        let socket = match tcp {
+            Some(socket) => Some(socket),
+            None => given.take_unix_listener(at).ok().flatten().map(Inherited::Unix),
+        };
+        sockets.push(socket.ok_or_else(|| {
+            let which = at + 1;
+            let reason = format!(
+                "the service manager's socket number {which} is neither a stream of TCP nor of Unix (ListenStream=)"
+            );
+            Error::invalid("LISTEN_FDS", reason)
+        })?);
+    }
+    Ok(Some(sockets).filter(|sockets| !sockets.is_empty()))
 }
 
 fn open(place: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {

@@ -1,6 +1,7 @@
 //! What this crate is told by the configuration.
 
 use ipnet::IpNet;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,9 +57,11 @@ impl ApiSettings {
 /// What the accept loop is told by the configuration.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// Addresses to listen on; port 0 lets the system choose.
-    pub listen: Vec<SocketAddr>,
-    /// Files for TLS; without them the sockets speak in the clear.
+    /// Where to listen; port 0 lets the system choose.
+    pub listen: Vec<ListenAddress>,
+    /// The mode of Unix sockets: who may connect, and is believed as a trusted proxy is.
+    pub socket_mode: u32,
+    /// Files for TLS; without them the sockets of TCP speak in the clear, as those of Unix always do.
     pub tls: Option<TlsSettings>,
     pub connections_max: usize,
     /// Connections of one address on which nobody has shown a credential; trusted proxies are not counted.
@@ -74,7 +77,8 @@ pub struct ServerSettings {
 impl Default for ServerSettings {
     fn default() -> Self {
         ServerSettings {
-            listen: vec![SocketAddr::from(([127, 0, 0, 1], 8080))],
+            listen: vec![ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)))],
+            socket_mode: 0o660,
             tls: None,
             connections_max: 4_096,
             per_address_max: 512,
@@ -85,8 +89,25 @@ impl Default for ServerSettings {
     }
 }
 
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    Tcp(SocketAddr),
+    /// The file of a Unix socket, for a proxy on this machine.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenAddress::Tcp(address) => write!(f, "{address}"),
+            ListenAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
 /// PEM files: the certificate chain and its private key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSettings {
     pub cert: PathBuf,
     pub key: PathBuf,

@@ -128,9 +128,9 @@ impl Appliance {
         self.app.as_ref().expect("the appliance runs")
     }
 
-    /// A client without a credential.
+    /// A client without a credential; at the box itself, whatever people reach it through.
     pub fn client(&self) -> Client {
-        Client::new(self.app().url())
+        Client::new(&self.app().local_urls()[0])
     }
 
     pub fn data_dir(&self) -> PathBuf {

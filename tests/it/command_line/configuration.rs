@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_fault_of_a_configuration_is_told_at_once() {
     let desk = Desk::new();
-    assert_eq!(desk.good(&["config", "check"]).await, "");
+    let good = desk.run(&["config", "check"]).await;
+    assert_eq!((good.code, &*good.out), (Some(0), ""));
+    assert!(good.err.contains("no fault in the defaults and the environment"), "{}", good.err);
     write(
         &desk.folder(),
         "appliance.toml",
@@ -32,6 +34,45 @@ async fn every_fault_of_a_configuration_is_told_at_once() {
     assert_eq!(keys.len(), 3, "{keys:?}");
     let missing = desk.run(&["config", "check", "--config", "none.toml"]).await;
     assert!(missing.code == Some(1) && missing.out.contains("none.toml: cannot be read"), "{}", missing.out);
+}
+
+/// What would keep the box from starting is found before: a configuration that names files which are not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_a_configuration_names_are_looked_at() {
+    let desk = Desk::new();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    write(&desk.folder(), "cert.pem", &made.cert.pem());
+    write(&desk.folder(), "key.pem", &made.signing_key.serialize_pem());
+    write(&desk.folder(), "other.pem", &rcgen::KeyPair::generate().unwrap().serialize_pem());
+    let mail = "[mail]\nhost = \"mail.example\"\nfrom = \"box@example.com\"\nusername = \"box\"\n";
+    let public = "public_url = \"https://box.example\"\n";
+    let with = |key: &str, rest: &str| {
+        let tls = format!("[server]\n{public}[server.tls]\ncert = \"cert.pem\"\nkey = \"{key}\"\n");
+        write(&desk.folder(), "appliance.toml", &format!("{tls}{mail}{rest}"));
+    };
+    with("none.pem", "password_file = \"none\"\n[providers]\ndir = \"nowhere\"\n");
+    let typed = desk.run(&["config", "check"]).await;
+    for part in [
+        "appliance.toml: server.tls: cannot read the private key in ",
+        "none.pem",
+        "appliance.toml: mail.password_file: ",
+        "appliance.toml: providers.dir: ",
+    ] {
+        assert!(typed.out.contains(part), "{part}: {}{}", typed.out, typed.err);
+    }
+    assert_eq!(typed.out.lines().count(), 3, "{}", typed.out);
+    write(&desk.folder(), "password", "geheim");
+    with("other.pem", "password_file = \"password\"\n");
+    let typed = desk.run(&["config", "check"]).await;
+    assert!(typed.out.contains("server.tls: cannot serve the certificates in "), "{}", typed.out);
+    with("key.pem", "password_file = \"password\"\n");
+    let typed = desk.run(&["config", "check"]).await;
+    assert!(
+        typed.code == Some(0) && typed.err.contains("no fault in appliance.toml"),
+        "{}{}",
+        typed.out,
+        typed.err
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,21 +19,21 @@ use tokio::process::Command;
 use tokio::sync::Notify;
 
 /// What drives the browser and looks at what is there.
-const DRIVER: &[&str] = &["playwright-core@1.65.1", "axe-core@4.14.1"];
+pub(crate) const DRIVER: &[&str] = &["playwright-core@1.65.1", "axe-core@4.14.1"];
 /// What reads the types; the console's own lock file has the same release.
 const COMPILER: &[&str] = &["typescript@5.9.3"];
 /// All journeys, on a machine that does other things as well.
 const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(2_400);
 
 /// npm, about to install these into the folder.
-fn npm(folder: &Path, packages: &[&str]) -> Command {
+pub(crate) fn npm(folder: &Path, packages: &[&str]) -> Command {
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
     npm.arg(folder).args(packages);
     npm
 }
 
-fn chromium() -> Option<PathBuf> {
+pub(crate) fn chromium() -> Option<PathBuf> {
     let named = std::env::var_os("GLEANER_CHROMIUM").map(PathBuf::from);
     let usual = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
     named.into_iter().chain(usual.map(PathBuf::from)).find(|path| path.exists())

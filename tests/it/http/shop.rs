@@ -15,9 +15,9 @@ use server::client::Client;
 use server::permit::{BiRead, BiWrite, JobsRead, JobsWrite, Member, Quota, Verified};
 use server::{
     Accepted, Anonymous, Api, ApiSettings, Authenticator, Body, Browser, Call, ClientIp, Created, Download,
-    Drained, Either, Entitlement, Etag, Gatekeeper, Handler, IfMatch, Input, Metrics, Need, NoContent,
-    Operation, Org, Path, Query, RawBody, Readiness, Route, RouteGroup, Server, ServerSettings, Services,
-    User,
+    Drained, Either, Entitlement, Etag, Gatekeeper, Handler, IfMatch, Input, ListenAddress, Metrics, Need,
+    NoContent, Operation, Org, Path, Query, RawBody, Readiness, Route, RouteGroup, Server, ServerSettings,
+    Services, User,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -382,8 +382,10 @@ impl Running {
         let words = Words { system: store.system(), orgs };
         let services = Arc::new(Services::new(store).with(Arc::clone(&shelf)));
         services.check(NEEDS).unwrap();
-        let mut server =
-            ServerSettings { listen: vec!["127.0.0.1:0".parse().unwrap()], ..ServerSettings::default() };
+        let mut server = ServerSettings {
+            listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())],
+            ..ServerSettings::default()
+        };
         let mut settings = ApiSettings { docs_base: "http://box/docs".into(), ..ApiSettings::default() };
         change(&mut server, &mut settings);
         let readiness = Readiness::default().with("store", || Ok(()));

@@ -1,9 +1,9 @@
 //! What the box does for itself: watching disk, writer and feeds, forgetting change records that everybody has read,
 //! readiness, gauges.
 
-use super::process;
 use super::selftest::SelfTest;
 use super::watch::{Reserve, Watch};
+use super::{certificates, process};
 use crate::config::Config;
 use crate::features::wiring::consumers;
 use crate::features::{self, wiring};
@@ -11,7 +11,7 @@ use crate::log;
 use base::clock::ClockReport;
 use base::health::Health;
 use futures::FutureExt;
-use server::{Metrics, Readiness, Services, panic_text};
+use server::{Certificates, Metrics, Readiness, Services, panic_text};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,7 +99,12 @@ fn follow_feeds(services: &Services, watch: &Watch) {
 }
 
 /// What must hold before the box calls itself ready, part by part.
-pub(super) fn readiness(services: &Services, watch: &Arc<Watch>, self_test: &Arc<SelfTest>) -> Readiness {
+pub(super) fn readiness(
+    services: &Services,
+    watch: &Arc<Watch>,
+    self_test: &Arc<SelfTest>,
+    certificates: Option<&Certificates>,
+) -> Readiness {
     let (self_test, health) = (Arc::clone(self_test), services.service::<Health>());
     let read = services.store().clone();
     let writer = read.clone();
@@ -116,6 +121,10 @@ pub(super) fn readiness(services: &Services, watch: &Arc<Watch>, self_test: &Arc
         .with("writer", move || writer.writer().trouble().map_or(Ok(()), Err))
         .with("disk", of(Watch::disk))
         .with("upkeep", of(Watch::upkeep));
+    let trunk = match certificates.cloned() {
+        Some(shown) => trunk.with_start("certificates", move || certificates::check(&shown)),
+        None => trunk,
+    };
     consumers(services).into_iter().fold(trunk, |ready, consumer| {
         let (watch, name) = (watch.clone(), consumer.name());
         ready.with(name, move || watch.feed(name))
@@ -139,7 +148,19 @@ async fn forget(services: &Services, store: &Store) {
 }
 
 /// Registers the gauges of store, disk, process and feeds, and those of the slices.
-pub(super) fn measure(metrics: &Metrics, services: &Services, watch: &Arc<Watch>) {
+pub(super) fn measure(
+    metrics: &Metrics,
+    services: &Services,
+    watch: &Arc<Watch>,
+    certificates: Option<&Certificates>,
+) {
+    if let Some(shown) = certificates.cloned() {
+        let help =
+            "1 while the certificates' files cannot be used and those that were read before are shown.";
+        metrics.gauge_of("gleaner_certificates_broken", help, &[], move || {
+            f64::from(u8::from(shown.trouble().is_some()))
+        });
+    }
     measure_store(metrics, services.store());
     measure_clock(metrics, services.store());
     measure_machine(metrics, watch);

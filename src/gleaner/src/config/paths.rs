@@ -26,7 +26,7 @@ pub(crate) fn program<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Path
     make_absolute(&path).map_err(de::Error::custom)
 }
 
-fn make_absolute(path: &Path) -> Result<PathBuf, String> {
+pub(super) fn make_absolute(path: &Path) -> Result<PathBuf, String> {
     if path.as_os_str().is_empty() {
         return Ok(PathBuf::new());
     }

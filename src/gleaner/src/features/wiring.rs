@@ -34,7 +34,7 @@ pub struct Wiring<'a> {
     /// How people reach the box, without a slash at the end.
     pub url: &'a str,
     /// Where the box listens: no job may ask there.
-    pub local: SocketAddr,
+    pub listening: &'a [SocketAddr],
     /// The program that runs SQL workers.
     pub exe: &'a Path,
     services: Services,
@@ -45,11 +45,11 @@ impl<'a> Wiring<'a> {
     pub fn new(
         config: &'a Config,
         url: &'a str,
-        local: SocketAddr,
+        listening: &'a [SocketAddr],
         exe: &'a Path,
         services: Services,
     ) -> Wiring<'a> {
-        Wiring { config, url, local, exe, services }
+        Wiring { config, url, listening, exe, services }
     }
 
     /// Opens every slice.
@@ -146,7 +146,7 @@ impl Config {
         Ok(Config::merge(&name, &given, env)?.read_from(file))
     }
 
-    /// Every fault of `file`, if there is one, and of the environment of this process.
+    /// Every fault of `file`, if there is one, of the environment of this process, and of the files that they name.
     pub fn faults_here(file: Option<&Path>) -> Vec<Fault> {
         let told = |error: Error| {
             let told = error.for_operator();
@@ -154,9 +154,10 @@ impl Config {
             vec![Fault { place: place.to_owned(), key: String::new(), reason: reason.to_owned() }]
         };
         match text_of(file).and_then(|text| Ok((text, environment()?))) {
-            Ok(((name, given), env)) => {
-                explain::faults(&name, &given, env, |text, env| Config::merge(&name, text, env))
-            }
+            Ok(((name, given), env)) => explain::faults(&name, &given, env, |text, env| {
+                let config = Config::merge(&name, text, env)?;
+                config.check_files(&sections()).map(|()| config)
+            }),
             Err(error) => told(error),
         }
     }

@@ -152,8 +152,10 @@ impl Api {
     ) -> Response {
         let (mut parts, body) = request.into_parts();
         self.strip_prefix(&mut parts);
-        let address = connection.ip();
-        let client_ip = forwarded::client_ip(address, &parts.headers, &self.settings().trusted_proxies);
+        let client_ip = match connection.is_proxy() {
+            true => forwarded::client_ip(connection.ip(), &parts.headers, &self.settings().trusted_proxies),
+            false => connection.ip().to_canonical(),
+        };
         let from = Caller { connection, client_ip, is_inner: false };
         self.respond(parts, RequestBody::Network(body), from).await
     }

@@ -38,6 +38,10 @@ const STREAM_WINDOW_BYTES: u32 = 128 << 10;
 const PROXY_WINDOW_BYTES: u32 = 4 << 20;
 /// The head of one of so many requests on an HTTP/2 connection; one on HTTP/1.1 may be larger.
 const STREAM_HEAD_BYTES_MAX: u32 = 32 << 10;
+/// How long one that has just connected when the drain begins may take to ask: it did not know.
+const NEWCOMER_TIME_MAX: Duration = Duration::from_millis(250);
+/// How often it is looked at meanwhile.
+const NEWCOMER_LOOK: Duration = Duration::from_millis(10);
 /// A response that its client does not read for this long ends the connection.
 const STALL_TIME_MAX: Duration = Duration::from_secs(120);
 
@@ -109,6 +113,7 @@ pub(crate) async fn serve<I>(
     let io = RefusalIo::new(io, Arc::clone(&client.activity));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let (mut next_look, mut leaving) = (settings.head_time_max, None::<Instant>);
+    let mut draining = None::<Instant>;
     loop {
         tokio::select! {
             result = connection.as_mut() => {
@@ -119,7 +124,10 @@ pub(crate) async fn serve<I>(
             }
             changed = phase.changed() => match (changed, *phase.borrow_and_update()) {
                 (Ok(()), ServingPhase::Serving) => {}
-                (Ok(()), ServingPhase::Draining) => connection.as_mut().graceful_shutdown(),
+                (Ok(()), ServingPhase::Draining) if client.activity.has_asked() => {
+                    connection.as_mut().graceful_shutdown();
+                }
+                (Ok(()), ServingPhase::Draining) => draining = Some(Instant::now()),
                 (_, ServingPhase::Ended) | (Err(_), _) => return,
             },
             // Another one is let in instead: a silent stranger's at once, any other as HTTP has it.
@@ -129,6 +137,13 @@ pub(crate) async fn serve<I>(
                 }
                 leaving.get_or_insert_with(Instant::now);
                 connection.as_mut().graceful_shutdown();
+            }
+            () = tokio::time::sleep(NEWCOMER_LOOK), if draining.is_some() => {
+                let is_over = draining.is_some_and(|since| since.elapsed() >= NEWCOMER_TIME_MAX);
+                if client.activity.has_asked() || is_over {
+                    draining = None;
+                    connection.as_mut().graceful_shutdown();
+                }
             }
             () = tokio::time::sleep(next_look) => {
                 next_look = settings.idle_max / 4;

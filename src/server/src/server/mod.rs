@@ -8,23 +8,28 @@
 //! what still runs and end it.
 
 mod connection;
+mod listeners;
+
+pub use listeners::{Inherited, Listeners};
 
 use crate::api::Api;
 use crate::metrics::Gauge;
-use crate::settings::ServerSettings;
-use crate::wire::limiter::{ConnectionLimiter, ConnectionPermit};
+use crate::settings::{ListenAddress, ServerSettings};
+use crate::wire::limiter::{ClientConnection, ConnectionLimiter, ConnectionPermit};
 use crate::wire::refusal;
 use crate::wire::tls::Certificates;
 use connection::ServingPhase;
 use hyper_util::rt::TokioExecutor;
 use hyper_util::server::conn::auto;
+use listeners::{Accepted, Listener};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_rustls::server::TlsStream;
 
 /// Why the server cannot start; names the address or the file.
 #[derive(Debug)]
@@ -54,7 +59,7 @@ pub struct Drained {
 
 /// Listening sockets, before and while they serve.
 pub struct Server {
-    listeners: Vec<TcpListener>,
+    listeners: Listeners,
     context: AcceptContext,
 }
 
@@ -71,50 +76,22 @@ struct AcceptContext {
     open: Gauge,
 }
 
-/// Connections that wait in the kernel to be accepted; it takes as many as `net.core.somaxconn` allows.
-const BACKLOG: u32 = 4096;
-
-/// Sockets that are open and not yet served: who needs to know the port before there is an [`Api`] listens first.
-pub struct Listeners(Vec<TcpListener>);
-
-impl Listeners {
-    /// Opens the sockets; connections wait in the kernel until [`Server::on`] serves them.
-    pub async fn open(addresses: &[SocketAddr]) -> Result<Listeners, BindError> {
-        let mut listeners = Vec::new();
-        for address in addresses {
-            let failed = |e| BindError { what: format!("cannot listen on {address}"), cause: Box::new(e) };
-            listeners.push(listen(*address).map_err(failed)?);
-        }
-        Ok(Listeners(listeners))
-    }
-
-    /// The first socket's address, with the port that the system chose.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.first().ok_or_else(|| io::Error::other("no address to listen on"))?.local_addr()
-    }
-}
-
-/// A socket that listens. A burst of connections beyond the system's usual 128 would have each further one wait a second for
-/// its client to try again.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // As with `TcpListener::bind`: a port whose connections of before still linger can be had.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
 impl Server {
     /// Opens the sockets and reads the TLS files; nothing is accepted yet.
     pub async fn bind(settings: ServerSettings, api: Arc<Api>) -> Result<Server, BindError> {
-        let listeners = Listeners::open(&settings.listen).await?;
-        Server::on(listeners, settings, api)
-    }
-
-    /// The same on sockets that are open already.
-    pub fn on(listeners: Listeners, settings: ServerSettings, api: Arc<Api>) -> Result<Server, BindError> {
+        let listeners = Listeners::open(&settings.listen, settings.socket_mode).await?;
         let tls = settings.tls.as_ref().map(Certificates::read).transpose();
         let tls = tls.map_err(|e| BindError { what: "TLS".to_owned(), cause: Box::new(e) })?;
+        Ok(Server::on(listeners, tls, settings, api))
+    }
+
+    /// The same on sockets that are open already, with certificates that were read already.
+    pub fn on(
+        listeners: Listeners,
+        tls: Option<Certificates>,
+        settings: ServerSettings,
+        api: Arc<Api>,
+    ) -> Server {
         let slots = Arc::new(Semaphore::new(settings.connections_max));
         let open = api.metrics().gauge("gleaner_http_connections", "Connections open.", &[]);
         let ended = "Connections ended because others took their place, or not taken because their address had enough.";
@@ -135,17 +112,16 @@ impl Server {
             slots,
             open,
         };
-        Ok(Server { listeners: listeners.0, context })
+        Server { listeners, context }
     }
 
-    /// The certificates that it shows, to renew them while it serves; none without TLS.
-    pub fn certificates(&self) -> Option<Certificates> {
-        self.context.tls.clone()
-    }
-
-    /// The first socket's address, with the port that the system chose.
+    /// The address of the first socket of TCP, with the port that the system chose.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listeners.first().ok_or_else(|| io::Error::other("no address to listen on"))?.local_addr()
+        let first = self.listeners.addresses()?.into_iter().find_map(|address| match address {
+            ListenAddress::Tcp(address) => Some(address),
+            ListenAddress::Unix(_) => None,
+        });
+        first.ok_or_else(|| io::Error::other("no address to listen on"))
     }
 
     /// Serves until `shutdown` ends, then drains.
@@ -153,6 +129,7 @@ impl Server {
         let (phase, watching) = watch::channel(ServingPhase::Serving);
         let accepting: Vec<_> = self
             .listeners
+            .into_all()
             .into_iter()
             .map(|listener| tokio::spawn(accept(listener, self.context.clone(), watching.clone())))
             .collect();
@@ -180,7 +157,7 @@ impl Server {
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Accepts until the server drains.
-async fn accept(listener: TcpListener, context: AcceptContext, mut phase: watch::Receiver<ServingPhase>) {
+async fn accept(listener: Listener, context: AcceptContext, mut phase: watch::Receiver<ServingPhase>) {
     loop {
         let next = async {
             let accepted = listener.accept().await;
@@ -192,17 +169,18 @@ async fn accept(listener: TcpListener, context: AcceptContext, mut phase: watch:
         };
         let Some(slot) = slot else { return };
         match accepted {
-            Ok((stream, peer)) => {
-                let is_proxy = context.api.settings().trusts(peer.ip());
-                let Some(permit) = context.limiter.admit(peer.ip(), is_proxy) else {
-                    refuse(&stream, peer, &context);
+            Ok(accepted) => {
+                let ip = accepted.ip();
+                let is_proxy = accepted.is_local() || context.api.settings().trusts(ip);
+                let Some(permit) = context.limiter.admit(ip, is_proxy) else {
+                    refuse(&accepted, &context);
                     continue;
                 };
                 let (context, phase) = (context.clone(), phase.clone());
                 tokio::spawn(async move {
                     context.open.add(1);
                     let open_connection = OpenConnection(context.open.clone(), slot);
-                    handshake(stream, permit, is_proxy, context, phase).await;
+                    connect(accepted, permit, is_proxy, context, phase).await;
                     drop(open_connection);
                 });
             }
@@ -232,7 +210,9 @@ async fn slot(context: &AcceptContext) -> Option<OwnedSemaphorePermit> {
 }
 
 /// Tells one of too many connections of an address so, where it can be told in the clear, and lets it go.
-fn refuse(stream: &TcpStream, peer: SocketAddr, context: &AcceptContext) {
+fn refuse(accepted: &Accepted, context: &AcceptContext) {
+    // Whoever may open a Unix socket is a trusted proxy, and those are not counted.
+    let Accepted::Tcp(stream, peer) = accepted else { return };
     tracing::debug!(target: "gleaner::server", %peer, "turned away: its address has as many connections as it may");
     if context.tls.is_none() {
         // What does not fit into an empty buffer is not written: nobody waits for a stranger to read.
@@ -249,33 +229,60 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Shakes hands where TLS is spoken, then serves.
-async fn handshake(
-    stream: TcpStream,
+/// Serves a connection, after the handshake where TLS is spoken.
+async fn connect(
+    accepted: Accepted,
     permit: ConnectionPermit,
     is_proxy: bool,
     context: AcceptContext,
     phase: watch::Receiver<ServingPhase>,
 ) {
-    // Answers are written whole; waiting to fill a packet only adds delay.
-    let _ = stream.set_nodelay(true);
+    let client = Arc::clone(&permit.0);
     let AcceptContext { api, settings, builder, proxy_builder, tls, .. } = context;
     let builder = if is_proxy { proxy_builder } else { builder };
-    let client = Arc::clone(&permit.0);
-    let Some(certificates) = tls else {
-        return connection::serve(stream, client, api, builder, settings, phase).await;
-    };
+    match (accepted, tls) {
+        (Accepted::Unix(stream), _) => {
+            connection::serve(stream, client, api, builder, settings, phase).await;
+        }
+        (Accepted::Tcp(stream, _), None) => {
+            no_delay(&stream);
+            connection::serve(stream, client, api, builder, settings, phase).await;
+        }
+        (Accepted::Tcp(stream, _), Some(certificates)) => {
+            no_delay(&stream);
+            if let Some(stream) = handshake(stream, &certificates, &client, &settings).await {
+                connection::serve(stream, client, api, builder, settings, phase).await;
+            }
+        }
+    }
+}
+
+/// Answers are written whole; waiting to fill a packet only adds delay.
+fn no_delay(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+}
+
+/// Shakes hands; none when that fails, takes too long, or somebody else is let in instead.
+async fn handshake(
+    stream: TcpStream,
+    certificates: &Certificates,
+    client: &ClientConnection,
+    settings: &ServerSettings,
+) -> Option<TlsStream<TcpStream>> {
+    let shaking = tokio::time::timeout(settings.head_time_max, certificates.acceptor().accept(stream));
     let shaken = tokio::select! {
-        shaken = tokio::time::timeout(settings.head_time_max, certificates.acceptor().accept(stream)) => shaken,
-        () = client.is_dismissed() => return,
+        shaken = shaking => shaken,
+        () = client.is_dismissed() => return None,
     };
     match shaken {
-        Ok(Ok(stream)) => connection::serve(stream, client, api, builder, settings, phase).await,
+        Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
-            tracing::debug!(target: "gleaner::server", peer = %client.ip(), %error, "TLS handshake failed")
+            tracing::debug!(target: "gleaner::server", peer = %client.ip(), %error, "TLS handshake failed");
+            None
         }
         Err(_) => {
-            tracing::debug!(target: "gleaner::server", peer = %client.ip(), "TLS handshake took too long")
+            tracing::debug!(target: "gleaner::server", peer = %client.ip(), "TLS handshake took too long");
+            None
         }
     }
 }

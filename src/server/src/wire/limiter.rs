@@ -221,6 +221,11 @@ impl ClientConnection {
         self.ip
     }
 
+    /// Whether it is a trusted proxy's, which says whose requests it passes on.
+    pub(crate) fn is_proxy(&self) -> bool {
+        self.network.is_none()
+    }
+
     /// Whether a request on it has shown a good credential, or it is a trusted proxy's.
     pub fn is_known(&self) -> bool {
         self.known.load(Ordering::Relaxed)

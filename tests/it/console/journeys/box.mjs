@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { after, before } from "node:test";
 
-const { GLEANER_URL, GLEANER_EMAIL, GLEANER_PASSWORD, GLEANER_KEY, GLEANER_SHOP, GLEANER_TOOLS, GLEANER_CHROMIUM } = process.env;
+const { GLEANER_URL, GLEANER_EMAIL, GLEANER_PASSWORD, GLEANER_KEY, GLEANER_SHOP, GLEANER_TOOLS, GLEANER_CHROMIUM, GLEANER_CHROMIUM_ARGUMENTS } = process.env;
 const require = createRequire(`${GLEANER_TOOLS}/`);
 const { chromium } = require("playwright-core");
 export const axe = require("axe-core");
@@ -13,7 +13,9 @@ export const person = { email: GLEANER_EMAIL, password: GLEANER_PASSWORD };
 
 let browser;
 before(async () => {
-  browser = await chromium.launch({ executablePath: GLEANER_CHROMIUM, args: ["--no-sandbox"] });
+  // Others with a space between them; where a no-break space stands is one in an argument.
+  const others = (GLEANER_CHROMIUM_ARGUMENTS ?? "").split(" ").filter(Boolean).map((one) => one.replaceAll("\u00a0", " "));
+  browser = await chromium.launch({ executablePath: GLEANER_CHROMIUM, args: ["--no-sandbox", ...others] });
 });
 after(() => browser?.close());
 

@@ -4,6 +4,7 @@ use crate::config::{Bounds, Config, Section, paths};
 use base::web::WebUrl;
 use base::{Error, Result};
 use serde::Deserialize;
+use server::ListenAddress;
 use smtp::{Mailbox, Password, Security, SmtpSettings, is_loopback};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -123,11 +124,20 @@ impl Section for MailConfig {
     fn check(&self, whole: &Config) -> Result<()> {
         self.check_keys()?;
         // Links in messages lead to this address, and nobody reaches the one that is listened at on all interfaces.
-        if self.is_on() && whole.server.public_url.is_empty() && whole.server.listen.ip().is_unspecified() {
+        let first = whole.server.listen.iter().find_map(|address| match address {
+            ListenAddress::Tcp(address) => Some(address.ip()),
+            ListenAddress::Unix(_) => None,
+        });
+        let is_everywhere = first.is_some_and(|ip| ip.is_unspecified());
+        if self.is_on() && whole.server.public_url.is_empty() && is_everywhere {
             let reason = "must be set where mail is sent (mail.host): links in messages lead there";
             return Err(Error::invalid("server.public_url", reason));
         }
         Ok(())
+    }
+
+    fn check_files(&self) -> Result<()> {
+        self.smtp("").map(drop)
     }
 }
 

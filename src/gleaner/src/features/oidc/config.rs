@@ -6,6 +6,7 @@ use base::permission::Role;
 use base::web::WebUrl;
 use base::{Error, Result};
 use serde::Deserialize;
+use server::ListenAddress;
 use smtp::is_loopback;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -218,7 +219,9 @@ impl Section for OidcConfig {
         self.check_provider()?;
         self.check_people()?;
         // The provider leads browsers back there, and nobody reaches the one that is listened at on all interfaces.
-        if whole.server.public_url.is_empty() && whole.server.listen.ip().is_unspecified() {
+        let is_named =
+            |place: &ListenAddress| matches!(place, ListenAddress::Tcp(at) if !at.ip().is_unspecified());
+        if whole.server.public_url.is_empty() && !whole.server.listen.iter().any(is_named) {
             let reason =
                 "must be set where people sign in through a provider (oidc.issuer): it leads them back there";
             return Err(Error::invalid("server.public_url", reason));

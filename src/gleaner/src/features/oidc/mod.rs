@@ -90,7 +90,7 @@ fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
         let network: &NetworkConfig = wiring.config.section();
         let ways = Ways {
             hosts: &network.hosts,
-            local: wiring.local,
+            local: wiring.listening,
             guard: wiring.part::<AddressGuard>().as_ref().clone(),
             public_url: wiring.url,
         };

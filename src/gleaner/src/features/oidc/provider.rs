@@ -60,7 +60,7 @@ type Got<T> = std::result::Result<T, Failure>;
 pub struct Ways<'a> {
     pub hosts: &'a HashMap<String, Vec<IpAddr>>,
     /// Where the box listens: no answer of a provider leads there.
-    pub local: SocketAddr,
+    pub local: &'a [SocketAddr],
     /// What everybody's fetches go through.
     pub guard: AddressGuard,
     /// The box's address as people reach it, without a slash at the end.
@@ -138,7 +138,7 @@ impl Provider {
         Ok(Provider {
             secret: config.secret()?,
             redirect_uri: format!("{}{}", ways.public_url, super::CALLBACK),
-            named: Connector::new(AddressGuard::new(&everywhere, &[ways.local]), resolver.clone(), &settings),
+            named: Connector::new(AddressGuard::new(&everywhere, ways.local), resolver.clone(), &settings),
             others: Connector::new(ways.guard.clone(), resolver, &settings),
             origins,
             metadata: Mutex::default(),

@@ -3,8 +3,8 @@
 
 use crate::config::{Bounds, Config, Section, paths};
 use base::{Error, Result};
-use fetch::AllowRule;
 use fetch::browser::launch::is_executable;
+use fetch::{AllowRule, Templates};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -63,6 +63,18 @@ impl Section for DispatchConfig {
 
 impl Section for ProvidersConfig {
     const NAME: &'static str = "providers";
+
+    fn check_files(&self) -> Result<()> {
+        self.templates().map(drop)
+    }
+}
+
+impl ProvidersConfig {
+    /// The hosted providers' templates. A wrong one keeps the box from starting: it would fail every job, one by one.
+    pub(super) fn templates(&self) -> Result<Templates> {
+        let folder = Some(self.dir.as_path()).filter(|folder| !folder.as_os_str().is_empty());
+        Templates::load(folder).map_err(|e| Error::invalid("providers.dir", e))
+    }
 }
 
 impl Section for BrowserConfig {

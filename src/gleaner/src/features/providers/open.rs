@@ -6,10 +6,9 @@ use super::{
 use crate::config::Config;
 use crate::features::auth::list_orgs;
 use crate::features::wiring::Wiring;
-use base::{Error, Result};
+use base::Result;
 use fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Politeness, Templates, VisitLimits,
-    user_agent,
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Politeness, VisitLimits, user_agent,
 };
 use futures::future::BoxFuture;
 use server::Services;
@@ -21,7 +20,7 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
     Box::pin(async move {
         let config = wiring.config;
         let network: &NetworkConfig = config.section();
-        let guard = AddressGuard::new(&network.allow, &[wiring.local])
+        let guard = AddressGuard::new(&network.allow, wiring.listening)
             .answering(network.hosts.keys().map(String::as_str));
         let guard = wiring.hang::<AddressGuard>(guard);
         let politeness = Politeness::new(pace(config));
@@ -29,7 +28,7 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         let direct = Direct::new(fetch_settings(config), guard.as_ref().clone());
         let browsers = wiring.hang::<Browsers>(Browsers::new(browser_settings(config)));
         let providers = Providers::new(ProviderParts {
-            templates: templates(config)?,
+            templates: config.section::<ProvidersConfig>().templates()?,
             direct: wiring.hang::<Direct>(direct.asking(politeness.clone())),
             browsers,
             keyring: wiring.part(),
@@ -52,13 +51,6 @@ const OF_PAGE: u64 = 8;
 /// What the browser's pages take of the open files.
 pub(super) fn descriptors(config: &Config) -> u64 {
     config.section::<BrowserConfig>().pages as u64 * OF_PAGE
-}
-
-/// The hosted providers' templates. A wrong one keeps the box from starting: it would fail every job, one by one.
-fn templates(config: &Config) -> Result<Templates> {
-    let folder = config.section::<ProvidersConfig>().dir.as_path();
-    let folder = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
-    Templates::load(folder).map_err(|e| Error::invalid("providers.dir", e))
 }
 
 fn pace(config: &Config) -> VisitLimits {
