@@ -23,6 +23,7 @@ use toml::{Table, Value};
 pub mod explain;
 mod listen;
 pub(crate) mod paths;
+mod reached;
 
 /// The documented defaults.
 pub const DEFAULTS: &str = include_str!("../../../appliance.toml");
@@ -215,7 +216,7 @@ impl Config {
             let reason = "must be a URL such as https://gleaner.example or https://tools.example/gleaner";
             return Err(Error::invalid("server.public_url", reason));
         }
-        if public_url.is_empty() && !self.server.listen.iter().any(is_tcp) {
+        if public_url.is_empty() && !self.server.listen.iter().any(reached::is_tcp) {
             let reason =
                 "must be set where the box listens at Unix sockets only: nothing else says how it is reached";
             return Err(Error::invalid("server.public_url", reason));
@@ -256,31 +257,6 @@ impl Config {
         Some(&self.server.tls).filter(|tls| !tls.cert.as_os_str().is_empty())
     }
 
-    /// How people reach the box that listens at these; without a slash at the end. None where it is at Unix sockets only and
-    /// the configuration does not say.
-    pub fn public_url(&self, listening: &[ListenAddress]) -> Option<String> {
-        // In its normal form, so that a path with a letter beyond ASCII is the one that browsers ask for.
-        if let Ok(given) = WebUrl::parse(&self.server.public_url) {
-            return Some(given.as_str().trim_end_matches('/').to_owned());
-        }
-        listening.iter().find(|address| is_tcp(address)).map(|address| self.local_url(address))
-    }
-
-    /// The box that listens there, without what may stand before it.
-    pub fn local_url(&self, address: &ListenAddress) -> String {
-        match address {
-            ListenAddress::Unix(_) => address.to_string(),
-            ListenAddress::Tcp(address) if self.tls().is_some() => format!("https://{address}"),
-            ListenAddress::Tcp(address) => format!("http://{address}"),
-        }
-    }
-
-    /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own.
-    pub fn public_path(&self) -> String {
-        let given = WebUrl::parse(&self.server.public_url).ok();
-        given.map_or(String::new(), |url| url.as_url().path().trim_end_matches('/').to_owned())
-    }
-
     /// The same, read from this file.
     #[must_use]
     pub(crate) fn read_from(self, file: Option<&Path>) -> Config {
@@ -317,10 +293,6 @@ impl Config {
     pub fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.server.shutdown_sec)
     }
-}
-
-fn is_tcp(address: &ListenAddress) -> bool {
-    matches!(address, ListenAddress::Tcp(_))
 }
 
 /// Whether a variable of the environment may be meant for the box.

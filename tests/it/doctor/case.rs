@@ -173,7 +173,7 @@ impl Sound {
                 Some(link) => {
                     let at = link.find("/api/v1/").unwrap_or(0);
                     let (status, body) = client.get_raw(&link[at..]).await.unwrap();
-                    ok(status, String::from_utf8_lossy(&body).into_owned())
+                    ok(status.as_u16(), String::from_utf8_lossy(&body).into_owned())
                 }
                 None => ok(answer.status.as_u16(), answer.text()),
             };
@@ -184,7 +184,7 @@ impl Sound {
         answers.insert("kept result".to_owned(), ok(kept.status.as_u16(), rows));
         let path = format!("/api/v1/bi/exports/{}/download", self.export);
         let (status, body) = client.get_raw(&path).await.unwrap();
-        answers.insert("export".to_owned(), ok(status, String::from_utf8_lossy(&body).into_owned()));
+        answers.insert("export".to_owned(), ok(status.as_u16(), String::from_utf8_lossy(&body).into_owned()));
         answers
     }
 

@@ -214,7 +214,8 @@ fn look(root: &Path, org: OrgId, told: &[&Told], keys_before: &[KeyId]) -> Resul
 /// The files that rows speak of, and their lengths.
 fn kept(store: &Store, data: &Path) -> Result<Vec<(PathBuf, u64)>, String> {
     let files = store.system().read(|tx| {
-        let mut files = account::kept_files(tx, &data.join("account-exports"))?;
+        let of_people = account::kept_files(tx, &data.join("account-exports"))?;
+        let mut files: Vec<_> = of_people.into_iter().map(|(_, path, bytes)| (path, bytes)).collect();
         let of_statements = bi::retained_files(tx, &data.join("results"), &data.join("exports"))?;
         files.extend(of_statements.into_iter().map(|file| (file.path, file.bytes)));
         Ok(files)

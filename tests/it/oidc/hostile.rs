@@ -154,7 +154,8 @@ async fn a_provider_that_is_away_is_told_and_comes_back() {
     // It hangs: the answer comes when its time is over, and the box is asked other things meanwhile.
     provider.answers("/token", Some(Answer::html("{}").held("never")));
     let query = format!("code=c&state={}", begun.state);
-    let (reply, me) = tokio::join!(super::arrive(&at, &begun.cookie, &query), get(&at.client(), "/readyz"));
+    let client = at.client();
+    let (reply, me) = tokio::join!(super::arrive(&at, &begun.cookie, &query), get(&client, "/readyz"));
     assert_eq!(me.status, 200);
     turned_away(&reply, 502, AWAY);
     provider.answers("/token", None);

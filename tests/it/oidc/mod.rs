@@ -133,12 +133,9 @@ async fn as_shipped_there_is_no_provider() {
     assert_eq!(about, json!({ "label": null, "hidesPasswords": false }));
     turned_away(&get(&at.client(), &format!("{PLACE}/begin")).await, 404, "no sign-in with company accounts");
     turned_away(&arrive(&at, "gleaner_signin=x", "code=c&state=s").await, 404, "no sign-in");
-    let form = at.client().send_bytes(
-        Method::POST,
-        &format!("{PLACE}/ended"),
-        Some("application/x-www-form-urlencoded"),
-        "logout_token=x",
-    );
+    let (client, ended) = (at.client(), format!("{PLACE}/ended"));
+    let form =
+        client.send_bytes(Method::POST, &ended, Some("application/x-www-form-urlencoded"), "logout_token=x");
     assert_eq!(form.await.unwrap().status, 404);
     // Signing out by the same way as everywhere.
     let member = at.member("ada").await;

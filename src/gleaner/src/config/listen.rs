@@ -123,7 +123,7 @@ mod tests {
             ("[\"unix:/run/a, b.sock\"]", vec!["unix:/run/a, b.sock"]),
             ("\"unix:a.sock\"", vec![&*format!("unix:{}", here.join("a.sock").display())]),
         ] {
-            assert_eq!(listen(given).as_deref(), Ok(&*read), "{given}");
+            assert_eq!(listen(given).unwrap(), read, "{given}");
         }
     }
 

@@ -13,12 +13,12 @@ use crate::wire::compression::{self, CompressorPermit};
 use crate::wire::etag;
 use crate::wire::limiter::{ClientConnection, STREAMS_MAX};
 use crate::wire::refusal::RefusalIo;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::convert::Infallible;
@@ -78,18 +78,19 @@ pub(crate) fn builder(settings: &ServerSettings, is_proxy: bool) -> auto::Builde
     builder
 }
 
-/// Serves one connection until it ends, is told to, or idles too long.
-pub(crate) async fn serve<I>(
-    io: I,
-    client: Arc<ClientConnection>,
+/// What answers the requests of a connection, in a coding that its client takes.
+fn answering(
     api: Arc<Api>,
-    builder: Arc<auto::Builder<TokioExecutor>>,
-    settings: Arc<ServerSettings>,
-    mut phase: watch::Receiver<ServingPhase>,
-) where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (watched, asking) = (Arc::clone(&client.activity), Arc::clone(&client));
+    client: Arc<ClientConnection>,
+) -> impl Service<
+    Request<Incoming>,
+    Response = http::Response<
+        impl Body<Data = impl Buf + Send + 'static, Error = impl Into<BoxError>> + Send + 'static,
+    >,
+    Error = Infallible,
+    Future: Send + 'static,
+> {
+    let (watched, asking) = (Arc::clone(&client.activity), client);
     let compressed = compression::layer(tower::service_fn(move |request: Request<Incoming>| {
         let (api, client) = (Arc::clone(&api), Arc::clone(&asking));
         async move {
@@ -97,7 +98,7 @@ pub(crate) async fn serve<I>(
             Ok::<Response, Infallible>(compression::mark(response, |share| client.compressor(share)))
         }
     }));
-    let service = service_fn(move |mut request: Request<Incoming>| {
+    service_fn(move |mut request: Request<Incoming>| {
         compression::allow_plain(request.headers_mut());
         let running = watched.begin();
         let compressed = compressed.clone();
@@ -109,7 +110,21 @@ pub(crate) async fn serve<I>(
             let response = without_body(is_head, response);
             Ok::<_, Infallible>(response.map(|body| TrackedBody { body, running, compressor }))
         }
-    });
+    })
+}
+
+/// Serves one connection until it ends, is told to, or idles too long.
+pub(crate) async fn serve<I>(
+    io: I,
+    client: Arc<ClientConnection>,
+    api: Arc<Api>,
+    builder: Arc<auto::Builder<TokioExecutor>>,
+    settings: Arc<ServerSettings>,
+    mut phase: watch::Receiver<ServingPhase>,
+) where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = answering(api, Arc::clone(&client));
     let io = RefusalIo::new(io, Arc::clone(&client.activity));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let (mut next_look, mut leaving) = (settings.head_time_max, None::<Instant>);

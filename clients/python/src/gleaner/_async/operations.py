@@ -4955,7 +4955,7 @@ class Audit(Area):
         self,
         *,
         actor: str | None = None,
-        action: Literal["user.registered", "user.verified", "auth.login", "auth.login_refused", "auth.login_throttled", "auth.logout", "auth.token_reused", "auth.verification_sent", "auth.reset_requested", "auth.password_reset", "user.erased", "user.export_requested", "org.created", "org.updated", "org.erased", "member.joined", "member.role_changed", "member.removed", "invite.created", "invite.deleted", "api_key.created", "api_key.deleted", "cli_auth.approved", "cli_auth.delivered", "url.created", "url.updated", "url.deleted", "job.submitted", "job.batch_submitted", "job.canceled", "batch.canceled", "batch.retried", "job.retried", "schedule.created", "schedule.updated", "schedule.toggled", "schedule.deleted", "schedule.triggered", "schedule.disabled", "input.created", "input.updated", "input.deleted", "input.triggered", "input.disabled", "output.created", "output.updated", "output.deleted", "output.tested", "output.recovered", "storage.changed", "storage.removed", "storage.tested", "output.disabled", "delivery.repeated", "schedule.missed", "provider.connected", "provider.updated", "provider.disconnected", "site_session.created", "site_session.deleted", "workflow.created", "workflow.updated", "workflow.cloned", "workflow.published", "workflow.unpublished", "workflow.archived", "workflow.routed", "workflow.mode_set", "workflow.optimized", "suggestion.applied", "suggestion.dismissed", "benchmark.started", "benchmark.canceled", "result.deleted", "result.backfilled", "attributes.saved", "clock.accepted", "discovery.started", "schema.discovered", "schema.repaired", "schema.drifted", "schema.imported", "bi_query.submitted", "bi_query.refused", "bi_query.canceled", "bi_export.requested", "bi.switched_off", "bi.switched_on", "saved_query.created", "saved_query.updated", "saved_query.deleted", "monitor.created", "monitor.updated", "monitor.deleted", "dashboard.created", "dashboard.updated", "dashboard.deleted", "agent.created", "agent.deleted", "agent.asked", "agent.card_resolved", "auth.reset_link_made", "org.plan_changed", "credits.granted", "recharge.requested", "recharge.approved", "recharge.denied", "backup.started", "mail.retried", "access.denied", "audit.pruned"] | None = None,
+        action: Literal["user.registered", "user.verified", "auth.login", "auth.login_refused", "auth.login_throttled", "auth.logout", "auth.provider_joined", "auth.token_reused", "auth.verification_sent", "auth.reset_requested", "auth.password_reset", "user.erased", "user.export_requested", "org.created", "org.updated", "org.erased", "member.joined", "member.role_changed", "member.removed", "invite.created", "invite.deleted", "api_key.created", "api_key.deleted", "cli_auth.approved", "cli_auth.delivered", "url.created", "url.updated", "url.deleted", "job.submitted", "job.batch_submitted", "job.canceled", "batch.canceled", "batch.retried", "job.retried", "schedule.created", "schedule.updated", "schedule.toggled", "schedule.deleted", "schedule.triggered", "schedule.disabled", "input.created", "input.updated", "input.deleted", "input.triggered", "input.disabled", "output.created", "output.updated", "output.deleted", "output.tested", "output.recovered", "storage.changed", "storage.removed", "storage.tested", "output.disabled", "delivery.repeated", "schedule.missed", "provider.connected", "provider.updated", "provider.disconnected", "site_session.created", "site_session.deleted", "workflow.created", "workflow.updated", "workflow.cloned", "workflow.published", "workflow.unpublished", "workflow.archived", "workflow.routed", "workflow.mode_set", "workflow.optimized", "suggestion.applied", "suggestion.dismissed", "benchmark.started", "benchmark.canceled", "result.deleted", "result.backfilled", "attributes.saved", "log.level_set", "clock.accepted", "discovery.started", "schema.discovered", "schema.repaired", "schema.drifted", "schema.imported", "bi_query.submitted", "bi_query.refused", "bi_query.canceled", "bi_export.requested", "bi.switched_off", "bi.switched_on", "saved_query.created", "saved_query.updated", "saved_query.deleted", "monitor.created", "monitor.updated", "monitor.deleted", "dashboard.created", "dashboard.updated", "dashboard.deleted", "agent.created", "agent.deleted", "agent.asked", "agent.card_resolved", "auth.reset_link_made", "org.plan_changed", "credits.granted", "recharge.requested", "recharge.approved", "recharge.denied", "backup.started", "mail.retried", "access.denied", "audit.pruned"] | None = None,
         resource_type: str | None = None,
         from_: Time | None = None,
         to: Time | None = None,
@@ -4972,23 +4972,26 @@ class Audit(Area):
             actor: A user's id: what they did, also through their API keys, and refused logins to their account.
                 Or a key's id.
             action: user.registered: An account was made. user.verified: The email address of an account was
-                verified. auth.login: A person logged in with their password. auth.login_refused: A login was refused:
-                a wrong password or an unknown address. auth.login_throttled: A login was refused because too many had
-                failed before. auth.logout: A person logged out; the login's tokens ended. auth.token_reused: A
-                refresh token was used a second time; its login ended. auth.verification_sent: A verification message
-                was asked for. auth.reset_requested: A message to replace a forgotten password was asked for.
-                auth.password_reset: A password was replaced; every login of the person ended. user.erased: An account
-                was erased; its id is a pseudonym from then on. user.export_requested: A person asked for a file of
-                what is held on them. org.created: An organization was made. org.updated: The organization was given
-                another name. org.erased: An organization was put out of reach, to be removed with everything in it.
-                member.joined: A person accepted an invitation and became a member. member.role_changed: A member was
-                given another role. member.removed: A membership ended, with the API keys that the member had made.
-                invite.created: A person was invited. invite.deleted: An invitation was taken back. api_key.created:
-                An API key was made. api_key.deleted: An API key was ended. cli_auth.approved: A command line was
-                approved; an API key was made for it. cli_auth.delivered: The key that was made for a command line was
-                handed to it. url.created: URLs were registered, or known ones changed by registering them again.
-                url.updated: A URL's tags, metadata, page type, workflow or site session were changed. url.deleted:
-                URLs were removed from the list; their results stay. job.submitted: A job was submitted.
+                verified. auth.login: A person logged in, with their password or through the company's provider (by).
+                auth.login_refused: A login was refused: a wrong password, an unknown address, or somebody whom the
+                company's provider sent and who may not come in (reason). auth.login_throttled: A login was refused
+                because too many had failed before. auth.logout: A person logged out; the login's tokens ended.
+                auth.provider_joined: An account was joined with one at the company's provider, which lets the person
+                in from then on. auth.token_reused: A refresh token was used a second time; its login ended.
+                auth.verification_sent: A verification message was asked for. auth.reset_requested: A message to
+                replace a forgotten password was asked for. auth.password_reset: A password was replaced; every login
+                of the person ended. user.erased: An account was erased; its id is a pseudonym from then on.
+                user.export_requested: A person asked for a file of what is held on them. org.created: An organization
+                was made. org.updated: The organization was given another name. org.erased: An organization was put
+                out of reach, to be removed with everything in it. member.joined: A person became a member: by an
+                invitation, by the operator, or by their groups at the company's provider (by). member.role_changed: A
+                member was given another role. member.removed: A membership ended, with the API keys that the member
+                had made. invite.created: A person was invited. invite.deleted: An invitation was taken back.
+                api_key.created: An API key was made. api_key.deleted: An API key was ended. cli_auth.approved: A
+                command line was approved; an API key was made for it. cli_auth.delivered: The key that was made for a
+                command line was handed to it. url.created: URLs were registered, or known ones changed by registering
+                them again. url.updated: A URL's tags, metadata, page type, workflow or site session were changed.
+                url.deleted: URLs were removed from the list; their results stay. job.submitted: A job was submitted.
                 job.batch_submitted: Several jobs were submitted at once. job.canceled: A job was canceled.
                 batch.canceled: A batch was canceled, with all of its jobs that had not ended. batch.retried: The
                 failed jobs of a batch were to be submitted again. job.retried: An ended job was submitted again.
@@ -5021,31 +5024,32 @@ class Audit(Area):
                 turned down. benchmark.started: A benchmark of the connected providers was started.
                 benchmark.canceled: A benchmark was canceled. result.deleted: Results were deleted, with pages that
                 only they named. result.backfilled: Stored pages were read again, and what they say put into their
-                results. attributes.saved: An organization's own attributes for a domain were changed. clock.accepted:
-                The operator vouched for the machine's clock: terms end by what it says. discovery.started: A schema
-                was to be found out from stored pages. schema.discovered: The box made a platform schema out of stored
-                pages. schema.repaired: The box gave a platform schema other expressions for what its site had outrun.
-                schema.drifted: A site had changed under a schema or own attributes; what was found out and mended.
-                schema.imported: The operator imported platform schemas. bi_query.submitted: An SQL statement was
-                submitted. bi_query.refused: An SQL statement that could not be planned was withdrawn.
-                bi_query.canceled: The end of an SQL statement was asked for. bi_export.requested: The rows of an SQL
-                statement were to be made a file. bi.switched_off: The operator switched SQL statements off.
-                bi.switched_on: The operator switched SQL statements on again. saved_query.created: A query was saved
-                under a name. saved_query.updated: A saved query was given another name, description or text.
-                saved_query.deleted: A saved query was removed. monitor.created: A monitor was made: a statement is
-                run by itself, and what follows is told. monitor.updated: A monitor was given other terms, or switched
-                on or off. monitor.deleted: A monitor was removed. dashboard.created: A dashboard was made of saved
-                queries. dashboard.updated: A dashboard was given other terms or tiles. dashboard.deleted: A dashboard
-                was removed; its saved queries stay. agent.created: A conversation over the data was begun.
-                agent.deleted: A conversation was removed; queries that it saved stay. agent.asked: A message was sent
-                to an agent. agent.card_resolved: A card of a conversation was answered. auth.reset_link_made: The
-                operator made a link with which a password can be replaced. org.plan_changed: The operator put the
-                organization on another plan. credits.granted: The operator added credits to the organization's
-                account. recharge.requested: More credits were asked for. recharge.approved: The operator approved a
-                request for credits; they were added. recharge.denied: The operator denied a request for credits.
-                backup.started: The operator had a backup made of the box. mail.retried: The operator let messages be
-                sent again. access.denied: A caller was refused an operation: a permission, role or proof was missing.
-                audit.pruned: Audit rows older than the box keeps them were removed.
+                results. attributes.saved: An organization's own attributes for a domain were changed. log.level_set:
+                The operator changed what the box's log shows. clock.accepted: The operator vouched for the machine's
+                clock: terms end by what it says. discovery.started: A schema was to be found out from stored pages.
+                schema.discovered: The box made a platform schema out of stored pages. schema.repaired: The box gave a
+                platform schema other expressions for what its site had outrun. schema.drifted: A site had changed
+                under a schema or own attributes; what was found out and mended. schema.imported: The operator
+                imported platform schemas. bi_query.submitted: An SQL statement was submitted. bi_query.refused: An
+                SQL statement that could not be planned was withdrawn. bi_query.canceled: The end of an SQL statement
+                was asked for. bi_export.requested: The rows of an SQL statement were to be made a file.
+                bi.switched_off: The operator switched SQL statements off. bi.switched_on: The operator switched SQL
+                statements on again. saved_query.created: A query was saved under a name. saved_query.updated: A saved
+                query was given another name, description or text. saved_query.deleted: A saved query was removed.
+                monitor.created: A monitor was made: a statement is run by itself, and what follows is told.
+                monitor.updated: A monitor was given other terms, or switched on or off. monitor.deleted: A monitor
+                was removed. dashboard.created: A dashboard was made of saved queries. dashboard.updated: A dashboard
+                was given other terms or tiles. dashboard.deleted: A dashboard was removed; its saved queries stay.
+                agent.created: A conversation over the data was begun. agent.deleted: A conversation was removed;
+                queries that it saved stay. agent.asked: A message was sent to an agent. agent.card_resolved: A card
+                of a conversation was answered. auth.reset_link_made: The operator made a link with which a password
+                can be replaced. org.plan_changed: The operator put the organization on another plan. credits.granted:
+                The operator added credits to the organization's account. recharge.requested: More credits were asked
+                for. recharge.approved: The operator approved a request for credits; they were added. recharge.denied:
+                The operator denied a request for credits. backup.started: The operator had a backup made of the box.
+                mail.retried: The operator let messages be sent again. access.denied: A caller was refused an
+                operation: a permission, role or proof was missing. audit.pruned: Audit rows older than the box keeps
+                them were removed.
             resource_type: The kind of thing that it was done to, such as `job`.
             from_: At this moment or later.
             to: Before this moment.
@@ -5063,7 +5067,7 @@ class Audit(Area):
         self,
         *,
         actor: str | None = None,
-        action: Literal["user.registered", "user.verified", "auth.login", "auth.login_refused", "auth.login_throttled", "auth.logout", "auth.token_reused", "auth.verification_sent", "auth.reset_requested", "auth.password_reset", "user.erased", "user.export_requested", "org.created", "org.updated", "org.erased", "member.joined", "member.role_changed", "member.removed", "invite.created", "invite.deleted", "api_key.created", "api_key.deleted", "cli_auth.approved", "cli_auth.delivered", "url.created", "url.updated", "url.deleted", "job.submitted", "job.batch_submitted", "job.canceled", "batch.canceled", "batch.retried", "job.retried", "schedule.created", "schedule.updated", "schedule.toggled", "schedule.deleted", "schedule.triggered", "schedule.disabled", "input.created", "input.updated", "input.deleted", "input.triggered", "input.disabled", "output.created", "output.updated", "output.deleted", "output.tested", "output.recovered", "storage.changed", "storage.removed", "storage.tested", "output.disabled", "delivery.repeated", "schedule.missed", "provider.connected", "provider.updated", "provider.disconnected", "site_session.created", "site_session.deleted", "workflow.created", "workflow.updated", "workflow.cloned", "workflow.published", "workflow.unpublished", "workflow.archived", "workflow.routed", "workflow.mode_set", "workflow.optimized", "suggestion.applied", "suggestion.dismissed", "benchmark.started", "benchmark.canceled", "result.deleted", "result.backfilled", "attributes.saved", "clock.accepted", "discovery.started", "schema.discovered", "schema.repaired", "schema.drifted", "schema.imported", "bi_query.submitted", "bi_query.refused", "bi_query.canceled", "bi_export.requested", "bi.switched_off", "bi.switched_on", "saved_query.created", "saved_query.updated", "saved_query.deleted", "monitor.created", "monitor.updated", "monitor.deleted", "dashboard.created", "dashboard.updated", "dashboard.deleted", "agent.created", "agent.deleted", "agent.asked", "agent.card_resolved", "auth.reset_link_made", "org.plan_changed", "credits.granted", "recharge.requested", "recharge.approved", "recharge.denied", "backup.started", "mail.retried", "access.denied", "audit.pruned"] | None = None,
+        action: Literal["user.registered", "user.verified", "auth.login", "auth.login_refused", "auth.login_throttled", "auth.logout", "auth.provider_joined", "auth.token_reused", "auth.verification_sent", "auth.reset_requested", "auth.password_reset", "user.erased", "user.export_requested", "org.created", "org.updated", "org.erased", "member.joined", "member.role_changed", "member.removed", "invite.created", "invite.deleted", "api_key.created", "api_key.deleted", "cli_auth.approved", "cli_auth.delivered", "url.created", "url.updated", "url.deleted", "job.submitted", "job.batch_submitted", "job.canceled", "batch.canceled", "batch.retried", "job.retried", "schedule.created", "schedule.updated", "schedule.toggled", "schedule.deleted", "schedule.triggered", "schedule.disabled", "input.created", "input.updated", "input.deleted", "input.triggered", "input.disabled", "output.created", "output.updated", "output.deleted", "output.tested", "output.recovered", "storage.changed", "storage.removed", "storage.tested", "output.disabled", "delivery.repeated", "schedule.missed", "provider.connected", "provider.updated", "provider.disconnected", "site_session.created", "site_session.deleted", "workflow.created", "workflow.updated", "workflow.cloned", "workflow.published", "workflow.unpublished", "workflow.archived", "workflow.routed", "workflow.mode_set", "workflow.optimized", "suggestion.applied", "suggestion.dismissed", "benchmark.started", "benchmark.canceled", "result.deleted", "result.backfilled", "attributes.saved", "log.level_set", "clock.accepted", "discovery.started", "schema.discovered", "schema.repaired", "schema.drifted", "schema.imported", "bi_query.submitted", "bi_query.refused", "bi_query.canceled", "bi_export.requested", "bi.switched_off", "bi.switched_on", "saved_query.created", "saved_query.updated", "saved_query.deleted", "monitor.created", "monitor.updated", "monitor.deleted", "dashboard.created", "dashboard.updated", "dashboard.deleted", "agent.created", "agent.deleted", "agent.asked", "agent.card_resolved", "auth.reset_link_made", "org.plan_changed", "credits.granted", "recharge.requested", "recharge.approved", "recharge.denied", "backup.started", "mail.retried", "access.denied", "audit.pruned"] | None = None,
         resource_type: str | None = None,
         from_: Time | None = None,
         to: Time | None = None,

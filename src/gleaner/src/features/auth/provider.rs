@@ -3,8 +3,9 @@
 //! A person whom the provider lets in has no password that counts, nor can they get one by mail: who has left the company would
 //! come in by it. Owners are excepted, so that there is a way in when the provider is away.
 
-use super::rows::{PROVIDER_ACCOUNTS, PROVIDER_ACCOUNTS_BY_USER, ProviderAccountV1, USERS, UserV1};
-use super::service::member_of;
+use super::rows::{
+    PROVIDER_ACCOUNTS, PROVIDER_ACCOUNTS_BY_USER, ProviderAccountV1, USERS, UserV1, member_of,
+};
 use super::{mail, session};
 use crate::features::{Erased, Personal, Shown};
 use base::Result;

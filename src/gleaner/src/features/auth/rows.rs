@@ -28,6 +28,11 @@ pub struct UserV1 {
     pub sessions_valid_from: Moment,
 }
 
+/// The organization in whose audit chain it stands what a person does.
+pub(super) fn member_of(user: &UserV1) -> Option<OrgId> {
+    user.membership.map(|(org, _)| org)
+}
+
 impl Record for UserV1 {}
 
 pub static USERS_BY_EMAIL: Index<String, UserV1> =

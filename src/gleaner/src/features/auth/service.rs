@@ -12,6 +12,7 @@ use super::networks;
 use super::password::{self, NewPassword, Passwords};
 use super::provider;
 use super::registrations::Registrations;
+use super::rows::member_of;
 use super::rows::{ProviderLoginV1, REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
 use super::session::{self, RefreshToken, Refreshed};
 use super::token::{ACCESS_TOKEN_TIME, AccessTokens, TokenFault};
@@ -497,11 +498,6 @@ fn org_of(tx: &SysRead<'_>, user: &UserV1) -> Result<Option<OrgV1>> {
         Some((org, _)) => tx.org(org).get(&ORG, &()),
         None => Ok(None),
     }
-}
-
-/// The organization in whose audit chain it stands what a person does.
-pub(super) fn member_of(user: &UserV1) -> Option<OrgId> {
-    user.membership.map(|(org, _)| org)
 }
 
 /// Writes down a login that was refused: with the organization of the account, if there is one. As much is written for an
