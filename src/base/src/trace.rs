@@ -397,9 +397,10 @@ mod tests {
         root.scope(async {
             let inner = child("inner", SpanKind::Internal);
             let spawned = inner.scope(async {
-                tokio::spawn(carried(async { child("spawned", SpanKind::Client).fail("it is a test") }))
+                let task = async { child("spawned", SpanKind::Client).fail("it is a test") };
+                tokio::spawn(carried(task)).await.unwrap();
             });
-            spawned.await.await.unwrap();
+            spawned.await;
             tokio::spawn(async { assert!(child("outside", SpanKind::Internal).trace().is_none()) })
                 .await
                 .unwrap();

@@ -169,10 +169,10 @@ fn before_serving(store: &Inspection, speed: &mut Speed<'_>, plan: &mut Plan) ->
         due.push((format!("migration \"{name}\""), rows));
     }
     let results = store.entries(RESULTS.name())?;
-    if store.read(|tx| extraction::pages_to_adopt(tx))? && results > 0 {
+    if store.read(extraction::pages_to_adopt)? && results > 0 {
         due.push(("the pages of earlier results are named".to_owned(), results));
     }
-    if store.read(|tx| extraction::domains_to_fill(tx))? && results > 0 {
+    if store.read(extraction::domains_to_fill)? && results > 0 {
         due.push(("results are entered into the index of domains".to_owned(), results));
     }
     for (before, name) in all_tables().iter().flat_map(|table| table.moved_indexes()) {

@@ -13,6 +13,14 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// What damages a box, or one file of it.
+pub type Harm = fn(&Case);
+pub type HarmToFile = fn(&Path);
+/// A file of a box.
+pub type Place = fn(&Case) -> PathBuf;
+/// Parts of a finding.
+pub type Words<'a> = &'a [&'a str];
+
 pub const JOBS: usize = 8;
 const SQL: [&str; 2] = [
     "SELECT url, domain, status, priority FROM jobs ORDER BY url, id",

@@ -1,6 +1,6 @@
 //! Damage to what lies beside the store: files that were altered, cut, removed, opened to others, given to others.
 
-use super::case::{Case, Sound, cut, files, flip, one};
+use super::case::{Case, Harm, Place, Sound, Words, cut, files, flip, one};
 use super::{gleaner, said};
 use crate::harness::member;
 use crate::harness::process::Process;
@@ -120,7 +120,7 @@ async fn what_is_derived_is_named_and_mended_and_the_box_answers_as_before() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_mends_itself_needs_nobody() {
     let sound = Sound::fill().await;
-    let kinds: [(&str, fn(&Case)); 4] = [
+    let kinds: [(&str, Harm); 4] = [
         ("search: nothing says which release wrote it", |case| {
             fs::remove_file(case.path("search/schema-version")).unwrap();
         }),
@@ -140,7 +140,7 @@ async fn what_mends_itself_needs_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_is_made_of_nothing_and_is_never_shown_altered() {
     let sound = Sound::fill().await;
-    let kinds: [(&str, fn(&Case), &str); 4] = [
+    let kinds: [(&str, Harm, &str); 4] = [
         ("a bit in a page", |case| flip(&one(&case.path("pages"), ".zst")), "pages: the page of job"),
         ("a page is cut", |case| cut(&one(&case.path("pages"), ".zst")), "pages: the page of job"),
         ("a page is gone", |case| fs::remove_file(one(&case.path("pages"), ".zst")).unwrap(), "is missing"),
@@ -164,7 +164,7 @@ async fn files_of_another_user_are_named_and_given_back() {
     }
     let sound = Sound::fill().await;
     let owner = fs::metadata(sound.copy().data).unwrap().uid();
-    let kinds: [(&str, fn(&Case) -> PathBuf); 3] = [
+    let kinds: [(&str, Place); 3] = [
         ("the owner of a page", |case| one(&case.path("pages"), ".zst")),
         ("the owner of the store", |case| case.path("gleaner.redb")),
         ("the owner of the key", Case::key),
@@ -227,7 +227,7 @@ async fn keys_that_are_gone_damaged_or_anothers_are_refused_by_name() {
     assert_eq!(process.terminate(), Some(0));
     let foreign = fs::read(other.path().join("data.key")).unwrap();
     let own = fs::read(sound.copy().key()).unwrap();
-    let kinds: [(&str, Option<&[u8]>, &[&str], &[&str]); 4] = [
+    let kinds: [(&str, Option<&[u8]>, Words<'_>, Words<'_>); 4] = [
         ("gone", None, &["keys: ", "is missing"], &["data.key"]),
         ("empty", Some(b""), &["keys: "], &["data.key"]),
         ("cut", Some(&own[..own.len() / 2]), &["keys: "], &["data.key"]),

@@ -1,6 +1,6 @@
 //! Damage to the store: its file, its pages, its rows, what is made of them.
 
-use super::case::{Case, Sound, cut};
+use super::case::{Case, Harm, HarmToFile, Sound, cut};
 use redb::{Database, ReadableTable, TableDefinition};
 use std::fs;
 use std::path::Path;
@@ -162,7 +162,7 @@ async fn damaged_pages_of_an_index_are_made_anew_from_the_rows() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damaged_rows_are_named_and_never_shown() {
     let sound = Sound::fill().await;
-    let kinds: [(&str, fn(&Case), &[&str]); 3] = [
+    let kinds: [(&str, Harm, &[&str]); 3] = [
         (
             "a bit in a row",
             |case| flip_row(&case.path("gleaner.redb"), "urls"),
@@ -202,7 +202,7 @@ async fn damaged_rows_are_named_and_never_shown() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_is_no_store_is_refused_by_name() {
     let sound = Sound::fill().await;
-    let kinds: [(&str, fn(&Path), &str, &str); 5] = [
+    let kinds: [(&str, HarmToFile, &str, &str); 5] = [
         ("its first bytes", |store| flip_at(store, 1), "store: ", "is damaged"),
         ("cut to half", cut, "store: ", "is damaged"),
         ("zeros", |store| fs::write(store, vec![0; 65_536]).unwrap(), "store: ", "is damaged"),

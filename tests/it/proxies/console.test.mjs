@@ -22,6 +22,8 @@ test("somebody signs in, adds URLs, uploads a file, collects, and sees it end li
     assert.ok(buffer.length > 3 << 20);
     await page.getByLabel("File of URLs").setInputFiles({ name: "urls.csv", mimeType: "text/csv", buffer });
     await page.getByText(/^2,?000 lines: 2,?000 new/).waitFor({ timeout: 120_000 });
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     await at(page, "urls?q=%2Fp%2F");
     await page.getByRole("checkbox").nth(0).check();
     await page.getByRole("button", { name: "Collect now" }).click();

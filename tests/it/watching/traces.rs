@@ -137,7 +137,7 @@ async fn a_request_a_statement_and_a_job_are_traces_of_their_own() {
 
     // A job is a trace of its own, of its organization's.
     let job = collect(&eve.api, &web.url("/lamp?geheim-4713")).await;
-    assert_eq!(job["status"], "success", "{job}");
+    assert_eq!(job["status"], "succeeded", "{job}");
     let run = collector
         .span("the run", |span| span["name"] == "job.run" && span["is"]["gleaner.job_id"] == job["id"])
         .await;

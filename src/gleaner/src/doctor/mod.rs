@@ -182,9 +182,11 @@ fn without_store(config: &Config, mut diagnosis: Diagnosis) -> Diagnosis {
     diagnosis
 }
 
-/// The store and its layout, and the newest that this release knows; what is wrong with it where it cannot be opened. An error
-/// where it is not the file's fault.
-pub(crate) fn opened(config: &Config) -> Result<std::result::Result<(Inspection, (u32, u32)), String>> {
+/// A store that was opened, the number of its layout, and that of the newest that this release knows.
+pub(crate) type OpenedStore = (Inspection, (u32, u32));
+
+/// The store; what is wrong with it where it cannot be opened. An error where it is not the file's fault.
+pub(crate) fn opened(config: &Config) -> Result<std::result::Result<OpenedStore, String>> {
     let (file, cache_bytes) = (config.store_file(), config.storage.cache_mb << 20);
     let opened = catch_unwind(|| {
         let store = Inspection::open(&file, cache_bytes)?;
