@@ -16,6 +16,7 @@ use base::{Error, Result};
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Pages whose places are held in memory at once (some 100 bytes each); each pack is read once for so many.
@@ -228,10 +229,11 @@ impl Restoring<'_> {
                 let folder = shelf.folder(&root);
                 let range = at as usize..at as usize + length as usize;
                 let file = shelf.file(&root, &hash);
-                let write = || match fs::write(&file, &bytes[range.clone()]) {
+                let page = &bytes[range];
+                let write = || match write_private(&file, page) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         disk::make_folder(&folder)?;
-                        fs::write(&file, &bytes[range.clone()])
+                        write_private(&file, page)
                     }
                     written => written,
                 };
@@ -266,6 +268,12 @@ impl Restoring<'_> {
         }
         Ok(self.backup.files.len() as u64)
     }
+}
+
+/// Writes a file for its owner alone.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    io::Write::write_all(&mut file, bytes)
 }
 
 fn failed(path: &Path, error: &io::Error) -> Error {
