@@ -153,7 +153,7 @@ fn examples(help: &str) -> Vec<String> {
 }
 
 /// The operator's commands, which have pages of their own.
-const OPERATORS: [&str; 6] = ["serve", "demo", "admin", "doctor", "mcp", "openapi"];
+const OPERATORS: [&str; 8] = ["serve", "demo", "admin", "doctor", "backup", "restore", "mcp", "openapi"];
 
 /// Every command that has none below it, but the operator's: its words, and its help.
 fn leaves() -> Vec<(Vec<String>, String)> {
