@@ -116,19 +116,23 @@ impl Claims {
             return Err(refused("the provider's userinfo is about somebody else"));
         }
         for (name, value) in more {
-            self.all.entry(name).or_insert(value);
+            let told = self.all.entry(name).or_insert(Value::Null);
+            if told.is_null() {
+                *told = value;
+            }
         }
         Ok(self)
     }
 
-    /// The claim at a path with dots, such as `groups` or `realm_access.roles`. One whose own name has dots goes first.
+    /// The claim at a path with dots, such as `groups` or `realm_access.roles`. One whose own name has dots goes first; null says
+    /// nothing, as if it were not there.
     pub fn get(&self, path: &str) -> Option<&Value> {
-        if let Some(value) = self.all.get(path) {
-            return Some(value);
-        }
-        let mut parts = path.split('.');
-        let first = self.all.get(parts.next()?)?;
-        parts.try_fold(first, |value, part| value.get(part))
+        let at_path = || {
+            let mut parts = path.split('.');
+            let first = self.all.get(parts.next()?)?;
+            parts.try_fold(first, |value, part| value.get(part))
+        };
+        self.all.get(path).or_else(at_path).filter(|value| !value.is_null())
     }
 
     pub fn text(&self, path: &str) -> Option<&str> {
