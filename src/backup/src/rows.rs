@@ -127,7 +127,7 @@ mod tests {
         let row = |n: u64| {
             let noise: Vec<u8> = (0..40).flat_map(|i| ObjectId::of(&(n * 64 + i).to_be_bytes()).0).collect();
             let table = if n < count / 2 { "one" } else { "two" };
-            (table.to_owned(), (n.to_be_bytes().to_vec(), (n % 9 > 0).then_some(noise)))
+            (table.to_owned(), (n.to_be_bytes().to_vec(), (!n.is_multiple_of(9)).then_some(noise)))
         };
         (0..count).map(row).collect()
     }

@@ -334,7 +334,7 @@ fn a_backup_that_was_cut_off_is_none_and_its_objects_go() {
     assert!(killed.is_err());
     let after = files(place.path());
     assert!(after.len() > before.len(), "what it wrote is there");
-    assert_eq!(at.list().unwrap().backups, [first.clone()]);
+    assert_eq!(at.list().unwrap().backups, std::slice::from_ref(&first));
     assert!(clear(&at).unwrap().objects > 0);
     assert_eq!(files(place.path()), before);
     // The next one writes again what the cut one had written.

@@ -66,8 +66,8 @@ async fn damage_anywhere_is_refused_by_name() {
     }
     lab.done("first", &["backup", "verify", "backups"]);
 
-    // What was damaged is written anew by a full backup, and both are whole.
-    let pack = largest(&lab.place());
+    // What was damaged and is there still is written anew by a full backup, and both are whole.
+    let pack = pack(&lab.place(), made["summary"]["pageBytes"].as_u64().unwrap());
     let mut bytes = fs::read(&pack).unwrap();
     bytes[0] ^= 1;
     fs::write(&pack, bytes).unwrap();
@@ -91,9 +91,9 @@ async fn damage_anywhere_is_refused_by_name() {
     lab.is_sound("second");
 }
 
-/// The largest object.
-fn largest(place: &Path) -> std::path::PathBuf {
+/// The object with the pages, which are all in one.
+fn pack(place: &Path, page_bytes: u64) -> std::path::PathBuf {
     let objects = files(&place.join("objects"));
-    let (name, _) = objects.iter().max_by_key(|(_, bytes)| bytes.len()).unwrap();
+    let (name, _) = objects.iter().find(|(_, bytes)| bytes.len() as u64 == page_bytes).unwrap();
     place.join("objects").join(name)
 }

@@ -33,7 +33,8 @@ async fn collect_on(
         let run = tokio::spawn(submit(client.clone(), web.clone(), number, ended.clone()));
         tokio::time::sleep(Duration::from_millis(40)).await;
         ended.store(true, Ordering::Relaxed);
-        answered.lock().extend(run.await.unwrap());
+        let taken = run.await.unwrap();
+        answered.lock().extend(taken);
         number += 10_000;
         // What a restored box has to end, it ends within the time of a test.
         tokio::time::sleep(Duration::from_millis(200)).await;
