@@ -62,7 +62,7 @@ async fn what_a_page_may_cost_is_said_by_name() {
         ("/deep", vec![("texts", "budget"), ("all", "not_found"), ("one", "not_found")]),
         ("/many", vec![("texts", "not_found"), ("all", "not_found"), ("one", "not_found")]),
         ("/attributes", vec![("texts", "not_found"), ("all", "not_found")]),
-        ("/entities", vec![("texts", "not_found"), ("all", "not_found")]),
+        ("/entities", vec![("texts", "not_found"), ("all", "not_found"), ("one", "too_large")]),
         ("/arrays", vec![("texts", "not_found"), ("all", "not_found"), ("one", "not_found")]),
         ("/wide", vec![("texts", "not_found"), ("all", "budget")]),
     ] {

@@ -51,8 +51,8 @@ async fn an_element_becomes_an_attribute() {
     );
     let pages = price["pages"].as_array().unwrap();
     assert_eq!((pages.len(), &pages[0]["jobId"], &pages[1]["jobId"]), (4, &jobs[0]["id"], &jobs[3]["id"]));
-    let first: Vec<&Value> = pages.iter().map(|page| &page["values"][0]).collect();
-    assert_eq!(first, [&json!(48.5), &json!(24.0), &json!(189.9), &json!(61.2)]);
+    let first: Vec<f64> = pages.iter().map(|page| page["values"][0].as_f64().unwrap()).collect();
+    assert_eq!(first, [48.5, 24.0, 189.9, 61.2]);
     // A path that leads elsewhere is put right by the text.
     let moved = asked(json!({ "element": "/html/body/div[9]/p", "text": "By Acme" }));
     let moved = expect(post(api, PROPOSE, &moved).await, 200);
