@@ -2,7 +2,7 @@
 
 use super::{LEARN, number, product};
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, collect, expect, get, post, text};
+use crate::harness::{Appliance, collect, expect, get, post, refused, text};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -63,7 +63,6 @@ async fn what_a_page_may_cost_is_said_by_name() {
         ("/many", vec![("texts", "not_found"), ("all", "not_found"), ("one", "not_found")]),
         ("/attributes", vec![("texts", "not_found"), ("all", "not_found")]),
         ("/entities", vec![("texts", "not_found"), ("all", "not_found"), ("one", "too_large")]),
-        ("/arrays", vec![("texts", "not_found"), ("all", "not_found"), ("one", "not_found")]),
         ("/wide", vec![("texts", "not_found"), ("all", "budget")]),
     ] {
         let job = collect(&member.api, &web.url(path)).await;
@@ -81,6 +80,17 @@ async fn what_a_page_may_cost_is_said_by_name() {
         // Somebody else's page is read meanwhile, and all the same.
         assert_eq!(collect(&other.api, &web.url("/small")).await["status"], "succeeded", "{path}");
     }
+    // JSON that is nested deeper than is read is no page to try anything on.
+    let job = collect(&member.api, &web.url("/arrays")).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let asked =
+        json!({ "domain": "127.0.0.1", "pageType": "product", "jobId": job["id"], "attributes": attributes });
+    refused(
+        &post(&member.api, TRY, &asked).await,
+        400,
+        "Validation failed",
+        "jobId: what it fetched is no page",
+    );
     at.stop().await;
 }
 

@@ -138,9 +138,10 @@ fn look(
     let mut fuel = Fuel::new(LESSON_FUEL_MAX);
     let found = point_at(page.page(), place, asked.list.unwrap_or(false), &other_pages, &mut fuel);
     let notes = Bound::of_work(&fuel).iter().map(ToString::to_string).collect();
-    let schema = schema_of(&found)?;
-    let given: Vec<WishedPage> =
-        std::iter::once(&page).chain(&others).map(|page| given(&schema, found.paths.len(), page)).collect();
+    // A schema has one attribute at least.
+    let schema = (!found.paths.is_empty()).then(|| schema_of(&found)).transpose()?;
+    let given = |page: &ParsedPage| given(schema.as_ref(), found.paths.len(), page);
+    let given: Vec<WishedPage> = std::iter::once(&page).chain(&others).map(given).collect();
     let proposals = found.paths.into_iter().enumerate().map(|(at, path)| {
         let there = given[1..].iter().filter(|page| !page.values[at].is_null()).count();
         let coverage = (!others.is_empty()).then(|| rounded(there as f64 / others.len() as f64));
@@ -216,8 +217,9 @@ fn name_of(at: usize) -> String {
     format!("proposal{at}")
 }
 
-fn given(schema: &Schema, count: usize, page: &ParsedPage) -> WishedPage {
-    let mut values = schema.extract(&page.document, &page.base, &mut Fuel::for_page()).values;
+fn given(schema: Option<&Schema>, count: usize, page: &ParsedPage) -> WishedPage {
+    let extract = |schema: &Schema| schema.extract(&page.document, &page.base, &mut Fuel::for_page()).values;
+    let mut values = schema.map(extract).unwrap_or_default();
     let values = (0..count).map(|at| values.remove(&name_of(at)).unwrap_or(Value::Null)).collect();
     WishedPage { job_id: page.row.job, url: page.row.url.clone(), values }
 }
