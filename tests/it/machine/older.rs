@@ -157,7 +157,7 @@ async fn fill(root: &Path) {
     .await;
     let told = json!({
         "key": key["secret"], "email": owner.email, "password": PASSWORD, "page": web.url("/p/"),
-        "urls": URLS + JOBS, "jobs": JOBS, "results": JOBS,
+        "urls": URLS, "jobs": JOBS, "results": JOBS,
     });
     assert_eq!(process.terminate(), Some(0));
     fs::write(root.join("box.json"), serde_json::to_vec_pretty(&told).unwrap()).unwrap();
