@@ -6,7 +6,7 @@
 //! a row's `hash` elsewhere (`GET /audit-logs` shows it) can.
 //!
 //! A look changes no byte. With `--repair` it mends what is derived and looks again, so that what it calls mended is
-//! ([`repair`]). A box that runs is asked itself ([`live`]).
+//! ([`mod@repair`]). A box that runs is asked itself ([`live`]).
 
 mod files;
 mod folder;
