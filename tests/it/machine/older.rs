@@ -133,7 +133,7 @@ async fn fill(root: &Path) {
     let owner = member(&process.client(), &process.socket(), "older").await;
     let key = expect(post(&owner.browser, "/api/v1/api-keys", &json!({ "name": "fixture" })).await, 201);
     for n in 0..JOBS {
-        let new = json!({ "url": web.url(&format!("/p/{n}")), "externalId": format!("older-{n}"), "pageType": "article" });
+        let new = json!({ "url": web.url(&format!("/p/{n}")), "externalId": format!("older-{n}") });
         let job = expect(post(&owner.api, "/api/v1/jobs", &new).await, 201);
         ended(&owner.api, text(&job, "id")).await;
     }

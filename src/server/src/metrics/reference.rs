@@ -20,6 +20,8 @@ Counters begin with 0 at each start. What is called a gauge and only grows (`…
 unless it says otherwise; `increase()` and `rate()` take it as they take a counter. Histograms have the series `…_bucket` (by the label
 `le`, in seconds), `…_sum` and `…_count`. Routes stand there once they were asked. No metric tells one organization from another.
 
+## All of them
+
 | metric | type | unit | labels | meaning |
 |---|---|---|---|---|
 ";
