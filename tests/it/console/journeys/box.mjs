@@ -32,7 +32,7 @@ export async function api(method, path, body) {
 export async function inPage(work, { width = 1280, height = 900, theme = "light", policyMayRefuse = false } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, permissions: ["clipboard-read", "clipboard-write"] });
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   const wrong = [];
   page.on("request", (request) => {
     const to = request.url();

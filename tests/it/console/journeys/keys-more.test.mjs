@@ -138,6 +138,7 @@ test("by keys: a benchmark is begun and becomes a workflow", byKeys(async (page)
   await page.keyboard.type(`${shop}/p/1`);
   await pressOn(page, "Begin");
   await page.getByRole("heading", { name: "Providers side by side" }).waitFor();
+  await page.getByRole("button", { name: "Make a workflow" }).waitFor();
   await pressOn(page, "Make a workflow");
   await page.getByText("The workflow was made").waitFor();
 }));

@@ -88,6 +88,8 @@ export function Palette() {
     if (event.key === "ArrowDown") setAt((at + 1) % Math.max(entries.length, 1));
     else if (event.key === "ArrowUp") setAt((at + entries.length - 1) % Math.max(entries.length, 1));
     else if (event.key === "Enter") choose(entries[at]);
+    // The dialog would close itself and say so later; who presses Ctrl-K meanwhile would close it once more instead of opening it.
+    else if (event.key === "Escape") close();
     else return;
     event.preventDefault();
   };
