@@ -315,7 +315,6 @@ async fn caddy_reaches_the_box_at_a_unix_socket() {
 
 /// All of it by somebody in a browser.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "Chromium behind nginx gets no further than its upload, and why was not found out"]
 async fn the_console_works_below_a_path() {
     if webui::shell().is_none() {
         return skipped("the console", "this box was built without it");
