@@ -13,6 +13,8 @@ use uuid::Uuid;
 const VARIABLES: &[(&str, Option<&str>)] = &[
     // A person's own, and for their browser alone: tests/it/account/export.rs compares the answers.
     ("/api/v1/account/exports/{id}", None),
+    // The same: tests/it/account/sessions.rs.
+    ("/api/v1/account/sessions/{id}", None),
     ("/api/v1/agents/{id}", Some("agent")),
     ("/api/v1/api-keys/{id}", Some("key")),
     ("/api/v1/batches/{id}", Some("batch")),

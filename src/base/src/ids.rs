@@ -150,6 +150,8 @@ macro_rules! each_id {
             ErasureId;
             /// An export of what is held on a person.
             AccountExportId "Export";
+            /// A login of a person. Random and not in order: it is a part of the login's refresh token.
+            SessionId "Session";
             /// A message to a person.
             MailId;
         }

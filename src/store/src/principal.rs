@@ -1,6 +1,6 @@
 //! Who is calling. The only thing an `OrgStore` is minted from, besides the supervisor's own loop.
 
-use base::ids::{ApiKeyId, OrgId, UserId};
+use base::ids::{ApiKeyId, OrgId, SessionId, UserId};
 use base::permission::{Permissions, Role};
 
 /// What the caller showed.
@@ -22,6 +22,7 @@ pub struct Principal {
     pub(super) permissions: Permissions,
     pub(super) email_verified: bool,
     pub(super) method: AuthMethod,
+    pub(super) session: Option<SessionId>,
 }
 
 /// What the auth slice found out about a caller.
@@ -49,7 +50,13 @@ impl Principal {
             permissions,
             email_verified: identity.email_verified,
             method: identity.method,
+            session: None,
         }
+    }
+
+    /// The same caller, whose credential is of this login.
+    pub fn in_session(self, session: Option<SessionId>) -> Principal {
+        Principal { session, ..self }
     }
 
     /// The person: for a key, its maker.
@@ -79,5 +86,10 @@ impl Principal {
 
     pub fn method(&self) -> AuthMethod {
         self.method
+    }
+
+    /// The login that the credential is of; none for a key.
+    pub fn session(&self) -> Option<SessionId> {
+        self.session
     }
 }

@@ -4,6 +4,7 @@ mod crash;
 mod export;
 mod org;
 mod person;
+mod sessions;
 
 use crate::harness::Request;
 use crate::harness::web::{Answer, Web};

@@ -543,6 +543,19 @@ async fn sessions(walk: &mut Walk<'_>, email: &str, id: &str) {
     let reply = post(&anybody, "/api/v1/auth/logout", &token).await;
     walk.left("logout", reply, Due { action: "auth.logout", resource: id, actor: ("user", id) }).await;
 
+    let asking = expect(post(&anybody, "/api/v1/auth/login", &credentials).await, 200);
+    let browser = anybody.bearer(text(&asking, "accessToken"));
+    expect(post(&anybody, "/api/v1/auth/login", &credentials).await, 200);
+    let list = expect(get(&browser, "/api/v1/account/sessions").await, 200);
+    let items = list["items"].as_array().unwrap();
+    let other = items.iter().find(|one| one["isCurrent"] == false).unwrap();
+    let path = format!("/api/v1/account/sessions/{}", text(other, "id"));
+    let due = || Due { action: "auth.logout", resource: id, actor: ("user", id) };
+    let reply = browser.delete(&path).await.unwrap();
+    walk.left("endSession", reply, due()).await;
+    let reply = browser.delete("/api/v1/account/sessions").await.unwrap();
+    walk.left("endOtherSessions", reply, due()).await;
+
     let login = expect(post(&anybody, "/api/v1/auth/login", &credentials).await, 200);
     let token = json!({ "refreshToken": login["refreshToken"] });
     expect(post(&anybody, "/api/v1/auth/refresh", &token).await, 200);

@@ -172,10 +172,12 @@ impl Site {
             let kept = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
                 .map(|part| format!("{part}_temp_path {folder}/{part};"))
                 .join(" ");
-            // Around it what Debian's nginx.conf has; `user` counts where an administrator starts it.
+            // Around it what Debian's nginx.conf has; `user` counts where an administrator starts it. How long it waits where the
+            // example does not say is shortened, so that nobody has to wait for a minute to see that.
+            let waits = "proxy_read_timeout 3s; proxy_send_timeout 3s; client_body_timeout 3s;";
             return format!(
                 "user root; daemon off; pid {folder}/pid; error_log {folder}/error.log; events {{}}\n\
-                 http {{ access_log off; gzip on; {kept}\n{text}}}\n"
+                 http {{ access_log off; gzip on; {waits} {kept}\n{text}}}\n"
             );
         }
         let site = format!("https://{host}:{port} {{\n\tbind 127.0.0.1\n\ttls {cert} {key}");
@@ -222,7 +224,7 @@ impl Front {
         curl
     }
 
-    fn try_curl(&self, path: &str, arguments: &[&str]) -> Result<Answer, String> {
+    pub(super) fn try_curl(&self, path: &str, arguments: &[&str]) -> Result<Answer, String> {
         let output = self.command(path, arguments).args(["-D", "/dev/stderr"]).output().unwrap();
         let headers = String::from_utf8_lossy(&output.stderr).into_owned();
         // Of several answers ("100 Continue" before the real one) the last counts.

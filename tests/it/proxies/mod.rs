@@ -10,6 +10,7 @@ use crate::harness::{PASSWORD, binary, eventually, text};
 use crate::shipped::{Place, Served, ready};
 use crate::tidy::root;
 use front::{Front, Site, Way};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,6 +20,8 @@ use tempfile::TempDir;
 
 /// Lines of the file that is uploaded: megabytes, and not much to do for a box.
 const UPLOADED: u32 = 3_200;
+/// How long a box is busy with something else.
+const BUSY_TIME: Duration = Duration::from_secs(8);
 /// What a page of the box sends along.
 const PAGE: &str = "x-gleaner-session: 1";
 
@@ -313,9 +316,42 @@ async fn caddy_reaches_the_box_at_a_unix_socket() {
     everything(Way::CaddySocket).await;
 }
 
+/// A box that is busy with the first turns of a file takes no more of it meanwhile, and nobody gives it up for that.
+async fn busy(way: Way) {
+    let Some(stand) = Stand::of(way).await else { return };
+    let (_, token) = stand.member("ada");
+    // More than what lies between the two takes by itself; one URL, so that there is little to do.
+    let file = format!("https://shop.example/{}\n", "long".repeat(400)).repeat(UPLOADED as usize * 4);
+    let path = stand.folder.path().join("urls.txt");
+    std::fs::write(&path, &file).unwrap();
+    let (bearer, data) = (format!("authorization: Bearer {token}"), format!("@{}", path.display()));
+    stand.served.signal(Signal::STOP);
+    let headers = ["-H", &bearer, "-H", "content-type: text/csv", "-H", "expect:", "--data-binary", &data];
+    let sent = std::thread::scope(|scope| {
+        let sent = scope.spawn(|| stand.front.try_curl("/api/v1/urls/upload", &headers));
+        // Longer than a proxy waits that was not told to.
+        std::thread::sleep(BUSY_TIME);
+        stand.served.signal(Signal::CONT);
+        sent.join().unwrap()
+    });
+    let sent = sent.unwrap_or_else(|why| panic!("{way:?}: {why}"));
+    assert_eq!((sent.status, &sent.json()["lines"]), (200, &json!(UPLOADED * 4)), "{way:?}: {}", sent.body);
+    stand.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nginx_waits_for_a_box_that_takes_its_time() {
+    busy(Way::NginxPath).await;
+    busy(Way::NginxHost).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn caddy_waits_for_a_box_that_takes_its_time() {
+    busy(Way::CaddyPath).await;
+}
+
 /// All of it by somebody in a browser.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "Chromium behind nginx gets no further than its upload, and why was not found out"]
 async fn the_console_works_below_a_path() {
     if webui::shell().is_none() {
         return skipped("the console", "this box was built without it");

@@ -141,3 +141,32 @@ test("a viewer reads, and is offered nothing that viewers may not", () =>
     await at(page, "nowhere");
     await page.getByText("There is nothing here").waitFor();
   }));
+
+test("one sees where one is signed in, and signs out there, elsewhere, everywhere", () =>
+  inPage(async (page) => {
+    const viewer = { email: process.env.GLEANER_VIEWER, password: person.password };
+    const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(viewer) };
+    const elsewhere = async () => (await fetch(`${url}/api/v1/auth/login`, init)).json();
+    const stands = async ({ accessToken }) => (await fetch(`${url}/api/v1/auth/me`, { headers: { authorization: `Bearer ${accessToken}` } })).ok;
+    const [first, second] = [await elsewhere(), await elsewhere()];
+    await signIn(page, viewer);
+    await at(page, "profile");
+    await page.getByRole("row", { name: /This one/ }).waitFor();
+    const others = page.getByRole("row", { name: /Another/ });
+    const before = await others.count();
+    assert.ok(before >= 2);
+    // The newest stands in front.
+    await others.first().getByRole("button", { name: "End" }).click();
+    await others.nth(before - 1).waitFor({ state: "detached" });
+    assert.deepEqual([await stands(first), await stands(second)], [true, false]);
+    await page.getByRole("button", { name: "Sign out everywhere else" }).click();
+    await page.getByText(/\d+ other sessions? ended/).waitFor();
+    await others.first().waitFor({ state: "detached" });
+    assert.equal(await stands(first), false);
+    await page.reload();
+    await page.getByRole("row", { name: /This one/ }).waitFor();
+    const third = await elsewhere();
+    await page.getByRole("button", { name: "Sign out everywhere", exact: true }).click();
+    await page.getByLabel("Password").waitFor();
+    assert.equal(await stands(third), false);
+  }));

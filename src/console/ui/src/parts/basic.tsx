@@ -11,7 +11,7 @@ export function Head({ title, about, children }: Children & { title: ComponentCh
     <div class="head">
       <div class="what">
         <h1>{title}</h1>
-        {about && <p>{about}</p>}
+        {about && <p title={typeof about === "string" ? about : undefined}>{about}</p>}
       </div>
       {children && <div class="row">{children}</div>}
     </div>
@@ -231,8 +231,17 @@ export function Tabs<T extends string>({ tabs, at, onPick, label }: { tabs: read
     onPick(tab[0]);
     (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=tab]")[next]?.focus();
   };
+  // On a small window the one that is open may lie beyond the edge.
+  const list = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const [all, tab] = [list.current, list.current?.querySelector<HTMLElement>("[aria-selected=true]")];
+    if (!all || !tab) return;
+    const [from, to] = [tab.offsetLeft - all.offsetLeft, tab.offsetLeft - all.offsetLeft + tab.offsetWidth];
+    if (from < all.scrollLeft) all.scrollLeft = from;
+    else if (to > all.scrollLeft + all.clientWidth) all.scrollLeft = to - all.clientWidth;
+  }, [at]);
   return (
-    <div class="tabs" role="tablist" aria-label={label} onKeyDown={keys}>
+    <div class="tabs" role="tablist" aria-label={label} onKeyDown={keys} ref={list}>
       {tabs.map(([key, text]) => (
         <button type="button" role="tab" key={key} aria-selected={key === at} onClick={() => onPick(key)}>
           {text}

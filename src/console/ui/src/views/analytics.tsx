@@ -97,11 +97,11 @@ function Credits({ from }: Of) {
     const buckets = days.value?.buckets ?? [];
     return { at: buckets.map((one) => Date.parse(one.at) / 1_000), series: [{ label: "Used", bars: true, values: buckets.map((one) => one.used) }] };
   }, [days.value]);
-  const charged = (title: string, items: { key: string | null; name: string | null; jobs: number; credits: number }[]) => (
+  const charged = (title: string, whose: string, items: { key: string | null; name: string | null; jobs: number; credits: number }[]) => (
     <Panel title={title} flush>
       {items.length === 0 ? <Empty title="Nothing was charged" /> : (
         <Rows label={title} rows={items.slice(0, 20)} id={(row) => row.key ?? ""} columns={[
-          { title: "", cell: (row) => row.name ?? row.key ?? "unknown" },
+          { title: whose, cell: (row) => row.name ?? row.key ?? "unknown" },
           { title: "Jobs", number: true, cell: (row) => number(row.jobs) },
           { title: "Credits", number: true, cell: (row) => number(row.credits) },
         ]} />
@@ -113,7 +113,7 @@ function Credits({ from }: Of) {
       <Panel title="Credits used by day" side={days.value && <span class="dim">{number(days.value.totals.used)} in all</span>}>
         <State of={days}><Plot at={drawn.at} series={drawn.series} height={220} label="Credits used by day" /></State>
       </Panel>
-      <State of={payers}><div class="halves">{charged("By provider", payers.value?.providers ?? [])}{charged("By domain", payers.value?.domains ?? [])}</div></State>
+      <State of={payers}><div class="halves">{charged("By provider", "Provider", payers.value?.providers ?? [])}{charged("By domain", "Domain", payers.value?.domains ?? [])}</div></State>
     </div>
   );
 }

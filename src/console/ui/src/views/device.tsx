@@ -18,7 +18,7 @@ export function Device() {
   return (
     <>
       <Head title="Approve a command line" about="It gets an API key of yours and never sees a password." />
-      <div class="halves">
+      <div class="reading">
         <Panel>
           {done ? (
             <p class="note good" role="status">The command line on {done} has its key with its next question. End it under API keys at any time.</p>

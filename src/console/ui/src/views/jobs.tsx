@@ -6,7 +6,7 @@ import { useList, useLoad } from "../api/use";
 import { ask, go, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Choice, Empty, Head, Panel, Tags, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { bytes, millis, number, shown, Time } from "../parts/figures";
+import { bytes, many, millis, number, shown, Time } from "../parts/figures";
 import { List } from "../parts/list";
 import type { AttemptView, JobStatus, Outcome } from "../generated/api";
 
@@ -74,7 +74,7 @@ function Attempt({ one, name }: { one: AttemptView; name: string }) {
         {one.httpStatus !== null && <span class="dim">HTTP {one.httpStatus}</span>}
         <span class="dim">{millis(one.durationMs)}</span>
         <span class="dim">{bytes(one.bytes)}</span>
-        <span class="dim">{number(one.credits)} credits ({one.costSource})</span>
+        <span class="dim">{many(one.credits, "credit")} ({one.costSource})</span>
       </div>
       {one.error && <p class="wrong">{one.error}</p>}
       {one.rule && <p class="dim">Seen by the rule {one.rule}</p>}
@@ -120,7 +120,7 @@ function JobPage({ id }: { id: string }) {
               <li><strong>Submitted</strong><span class="hint"><Time at={row.createdAt} exact /></span></li>
               {row.startedAt && <li><strong>Began</strong><span class="hint"><Time at={row.startedAt} exact /></span></li>}
               {row.attempts.map((one) => <Attempt key={one.n} one={one} name={providers.value?.get(one.providerId) ?? one.providerId} />)}
-              {row.finishedAt && <li><strong>Ended: {row.status}</strong><span class="hint"><Time at={row.finishedAt} exact />, {number(row.creditsCharged)} credits charged</span></li>}
+              {row.finishedAt && <li><strong>Ended: {row.status}</strong><span class="hint"><Time at={row.finishedAt} exact />, {many(row.creditsCharged, "credit")} charged</span></li>}
             </ol>
           </div>
         </Panel>
@@ -133,7 +133,7 @@ function JobPage({ id }: { id: string }) {
             row.batchId && ["Batch", <><a href={`#/batches/${row.batchId}`}>{row.batchId}</a></>],
             row.scheduleId && ["Schedule", <><a href={`#/schedules/${row.scheduleId}`}>{row.scheduleId}</a></>],
             row.externalId && ["Your own id", row.externalId],
-            ["Tags", <Tags tags={row.tags} />],
+            ["Tags", row.tags.length > 0 ? <Tags tags={row.tags} /> : <span class="dim">none</span>],
             ["Options", <><pre>{JSON.stringify(row.options, null, 1)}</pre></>],
             ...Object.entries(row.metadata).map(([name, value]) => [name, shown(value)] as const),
           ]} />

@@ -76,7 +76,7 @@ export function Keys() {
             { title: "Name", cell: (key) => key.name },
             { title: "Begins with", cell: (key) => <code>{key.prefix}…</code> },
             { title: "Whose", cell: (key) => key.kind },
-            { title: "May", cell: (key) => <span title={key.permissions.join(", ")}>{key.permissions.length} permissions</span> },
+            { title: "May", cell: (key) => <span class="nowrap" title={key.permissions.join(", ")}>{key.permissions.length} permissions</span> },
             { title: "Last used", cell: (key) => <Time at={key.lastUsedAt} /> },
             { title: "Ends", cell: (key) => (key.expiresAt ? <Time at={key.expiresAt} /> : <span class="dim">never</span>) },
             { title: "", cell: (key) => <Act small kind="bad" sure={`End “${key.name}”? Whoever uses it is refused at once.`} does={remove(key.id)}>End</Act> },

@@ -119,7 +119,7 @@ export function Members() {
             list={invites}
             id={(invite) => invite.id}
             label="Invitations"
-            empty={<Empty title="Nobody is invited" />}
+            empty={<Empty title="Nobody is invited">An invitation is good for seven days.</Empty>}
             columns={[
               { title: "Address", cell: (invite) => invite.email },
               { title: "Role", cell: (invite) => invite.role },

@@ -177,7 +177,7 @@ export function Overview() {
         </div>
         {overview.value && (
           <p class="hint">
-            Figures are at most {overview.value.freshnessSec} s old, since <Time at={overview.value.period.from} exact />.
+            Figures are at most {Math.max(1, overview.value.freshnessSec)} s old, since <Time at={overview.value.period.from} exact />.
           </p>
         )}
       </div>

@@ -61,7 +61,7 @@ export function Plan() {
             <Panel title="What is stored, and how long">
               <Facts of={[
                 ["Storage", limit(found.stored.storageBytes, found.plan.limits.storageBytes, bytes)],
-                ["of it pages", bytes(found.stored.pageBytes)],
+                ["Pages in it", bytes(found.stored.pageBytes)],
                 ["URLs", limit(found.stored.urls, found.plan.limits.urls, number)],
                 ["Rows", limit(found.stored.rows, found.plan.limits.rows, number)],
                 ["Schedules", limit(found.stored.schedules, found.plan.limits.schedules, number)],

@@ -1,10 +1,12 @@
-// A person: their address, their data, leaving.
+// A person: their address, where they are signed in, their data, leaving.
 import { useState } from "preact/hooks";
 import { api, endSession, local } from "../api/client";
+import { useList } from "../api/use";
 import { me, toast, whoAmI } from "../app/state";
-import { Act, Dialog, Field, Form, Head, Panel, Text } from "../parts/basic";
+import { Act, Dialog, Empty, Field, Form, Head, Panel, Text } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { bytes, Time } from "../parts/figures";
+import { bytes, many, Time } from "../parts/figures";
+import { List } from "../parts/list";
 import type { AccountExportView } from "../generated/api";
 
 const LOOK_EVERY_MS = 1_000;
@@ -46,16 +48,63 @@ function Erase({ onDone }: { onDone: () => void }) {
   );
 }
 
+/** Ends the session of this browser, and shows the gate. */
+async function leave() {
+  await endSession();
+  await whoAmI();
+}
+
+function Sessions() {
+  const list = useList(async (_, signal) => await api("GET /api/v1/account/sessions", { signal }), []);
+  const endOne = (id: string) => async () => {
+    await api("DELETE /api/v1/account/sessions/{id}", { path: { id } });
+    list.reload();
+  };
+  const endOthers = async () => {
+    const { ended } = await api("DELETE /api/v1/account/sessions");
+    toast(`${many(ended, "other session")} ended`);
+    list.reload();
+  };
+  const endAll = async () => {
+    await api("DELETE /api/v1/account/sessions");
+    await leave();
+  };
+  const others = (list.items ?? []).filter((one) => !one.isCurrent).length;
+  return (
+    <Panel
+      flush
+      title="Where you are signed in"
+      side={
+        <>
+          <Act small disabled={others === 0} does={endOthers}>Sign out everywhere else</Act>
+          <Act small kind="bad" sure="Sign out everywhere, here as well?" does={endAll}>Sign out everywhere</Act>
+        </>
+      }
+    >
+      <List
+        list={list}
+        id={(one) => one.id}
+        label="Sessions"
+        empty={<Empty title="Nobody is signed in" />}
+        columns={[
+          { title: "Session", cell: (one) => (one.isCurrent ? <strong>This one</strong> : "Another") },
+          { title: "Signed in with", cell: (one) => <span class="nowrap">{one.isByProvider ? "the company’s account" : "a password"}</span> },
+          { title: "Began", cell: (one) => <Time at={one.createdAt} /> },
+          { title: "Renewed", cell: (one) => (one.refreshedAt === one.createdAt ? <span class="dim">–</span> : <Time at={one.refreshedAt} />) },
+          { title: "Ends", cell: (one) => <Time at={one.expiresAt} /> },
+          { title: "", cell: (one) => !one.isCurrent && <Act small kind="bad" does={endOne(one.id)}>End</Act> },
+        ]}
+      />
+    </Panel>
+  );
+}
+
 export function Profile() {
   const [erasing, setErasing] = useState(false);
   const user = me.value?.user;
   if (!user) return null;
   const resend = async () => toast((await api("POST /api/v1/auth/resend-verification")).message);
   const reset = async () => toast((await api("POST /api/v1/auth/forgot-password", { body: { email: user.email } })).message);
-  const leave = async () => {
-    await endSession();
-    await whoAmI();
-  };
   return (
     <>
       <Head title="Your profile" about={user.email} />
@@ -79,6 +128,7 @@ export function Profile() {
           </div>
         </Panel>
         <div class="stack">
+          <Sessions />
           <Panel title="Your data"><Export /></Panel>
           <Panel title="Leave">
             <div class="stack">

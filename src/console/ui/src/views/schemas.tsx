@@ -168,7 +168,7 @@ function All() {
   if (schemas.error) return <Trouble error={schemas.error} retry={schemas.reload} />;
   return (
     <div class="stack">
-      <Panel><Form send="Open" onSend={open}><Field label="Domain" hint="Any that was collected, also one without a schema."><Text required placeholder="shop.example" value={domain} onText={setDomain} /></Field></Form></Panel>
+      <div class="reading"><Panel><Form send="Open" onSend={open}><Field label="Domain" hint="Any that was collected, also one without a schema."><Text required placeholder="shop.example" value={domain} onText={setDomain} /></Field></Form></Panel></div>
       <Panel flush>
         {!schemas.value ? <Bones /> : schemas.value.items.length === 0 ? <Empty title="No schemas yet">Open a domain and discover what its pages say.</Empty> : (
           <Rows label="Schemas" rows={schemas.value.items} id={(row) => row.id} columns={[

@@ -136,7 +136,7 @@ export function Start() {
   return (
     <>
       <Head title="First steps" about="Three of them, and five minutes." />
-      <div class="stack">
+      <div class="stack reading">
         <Panel title="1. Collect a few pages">{batch ? <Came batch={batch} onDomains={setDomains} /> : may("urls:write") && may("jobs:write") ? <Collect /> : <p>Your role only reads. <a href="#/results">Results</a></p>}</Panel>
         <Panel title="2. Say what to read from them"><Read domains={domains} /></Panel>
         {may("schedules:write") && <Panel title="3. Again, by itself"><Again /></Panel>}

@@ -22,7 +22,7 @@ use crate::features::auth::{Auth, USERS, UserV1, permissions_of};
 use crate::features::wiring::Wiring;
 use base::audit::Action;
 use base::clock::Timestamp;
-use base::ids::{ApiKeyId, OrgId, UserId};
+use base::ids::{ApiKeyId, OrgId, SessionId, UserId};
 use base::limits::NAME_CHARS_MAX;
 use base::name::Name;
 use base::page::{Page, PageRequest};
@@ -98,15 +98,16 @@ impl Callers {
     }
 
     /// A person who is signed in.
-    fn person(&self, user: UserV1) -> Principal {
-        self.auth.system().principal(Identity {
+    fn person(&self, (user, session): (UserV1, Option<SessionId>)) -> Principal {
+        let principal = self.auth.system().principal(Identity {
             user: user.id,
             allowed: permissions_of(&user),
             membership: user.membership,
             email_verified: user.email_verified_at.is_some(),
             name: user.name,
             method: AuthMethod::Jwt,
-        })
+        });
+        principal.in_session(session)
     }
 
     fn key(&self, text: &str) -> Result<Principal> {

@@ -24,6 +24,7 @@ mod reset;
 mod rows;
 mod service;
 mod session;
+mod sessions;
 mod task;
 mod token;
 
@@ -151,6 +152,9 @@ pub static FEATURE: Feature = Feature {
         .fails(&[Code::InvalidInput, Code::NotFound, Code::RateLimited]),
         Route::get("/api/v1/auth/me", "getMe", &Handler::new(me))
             .about("Says who is calling and what they may do."),
+        sessions::LIST,
+        sessions::END_OTHERS,
+        sessions::END,
     ],
     pages: &[
         Route::get("/verify-email", "verifyEmailPage", &VERIFY_PAGE),

@@ -19,7 +19,7 @@ use super::token::{ACCESS_TOKEN_TIME, AccessTokens, TokenFault};
 use crate::features::mail::MailKind;
 use base::audit::Action;
 use base::clock::{Moment, Now};
-use base::ids::{OrgId, UserId};
+use base::ids::{OrgId, SessionId, UserId};
 use base::name::Name;
 use base::permission::Permissions;
 use base::{Code, Error, Result};
@@ -407,9 +407,9 @@ impl Auth {
             .await
     }
 
-    /// The person behind an access token, as they are now. One whose login has ended (logged out, ended by a refresh token
-    /// that was used twice) is refused at once.
-    pub fn user_of_access_token(&self, token: &str) -> Result<UserV1> {
+    /// The person behind an access token, as they are now, and the login that it is of. One whose login has ended (logged out,
+    /// ended by a refresh token that was used twice) is refused at once.
+    pub fn user_of_access_token(&self, token: &str) -> Result<(UserV1, Option<SessionId>)> {
         self.system.read(|tx| {
             let claims = self.tokens.check(token, tx.moment()).map_err(|fault| match fault {
                 TokenFault::Invalid => Error::new(Code::AuthInvalid),
@@ -423,20 +423,21 @@ impl Auth {
             if let Some(session) = claims.session {
                 tx.get(&REFRESH_TOKENS, &session)?.filter(|row| row.user == claims.user).ok_or_else(ended)?;
             }
-            tx.get(&USERS, &claims.user)?
-                .filter(|user| claims.issued_at >= user.sessions_valid_from)
-                .ok_or_else(ended)
+            let user = tx.get(&USERS, &claims.user)?;
+            let user = user.filter(|user| claims.issued_at >= user.sessions_valid_from).ok_or_else(ended)?;
+            Ok((user, claims.session.map(SessionId)))
         })
     }
 
-    /// The person behind a refresh token that a browser keeps in a cookie of the box's: it is shown with each request, and not
-    /// used up by that.
-    pub fn user_of_browser(&self, token: &str) -> Result<UserV1> {
+    /// The person behind a refresh token that a browser keeps in a cookie of the box's, and the login that it is of: it is shown
+    /// with each request, and not used up by that.
+    pub fn user_of_browser(&self, token: &str) -> Result<(UserV1, Option<SessionId>)> {
         let shown = RefreshToken::parse(token).ok_or_else(|| Error::new(Code::AuthInvalid))?;
         let ended = || Error::new(Code::AuthInvalid).message("The session has ended.");
         self.system.read(|tx| {
             let login = session::find(tx, &shown)?.ok_or_else(ended)?;
-            tx.get(&USERS, &login.user)?.ok_or_else(ended)
+            let user = tx.get(&USERS, &login.user)?.ok_or_else(ended)?;
+            Ok((user, Some(SessionId(login.family))))
         })
     }
 

@@ -10,7 +10,7 @@ use super::rows::{
     ProviderLoginV1, REFRESH_BY_PROVIDER, REFRESH_BY_USER, REFRESH_TOKENS, RefreshFamilyV2, USERS, UserV1,
 };
 use base::clock::Moment;
-use base::ids::UserId;
+use base::ids::{SessionId, UserId};
 use base::{Error, Result};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -176,6 +176,38 @@ pub fn end_all(tx: &SysWrite<'_>, user: &mut UserV1) -> Result<()> {
     // A millisecond on, because a token of this very moment is good from this moment on.
     user.sessions_valid_from = tx.moment().max(user.sessions_valid_from).after(Duration::from_millis(1));
     Ok(())
+}
+
+/// The logins of a person that have not ended, the newest first.
+pub fn all_of(tx: &SysRead<'_>, user: UserId) -> Result<Vec<RefreshFamilyV2>> {
+    let mut rows =
+        tx.scan_index(&REFRESH_TOKENS, &REFRESH_BY_USER, user, Order::Ascending, SESSIONS_PER_USER_MAX)?;
+    rows.retain(|row| row.expires_at > tx.moment());
+    rows.sort_by_key(|row| std::cmp::Reverse(row.created_at));
+    Ok(rows)
+}
+
+/// Ends one login of a person, whose access tokens end with it; `not_found` where it is over, or another's.
+pub fn finish_one(tx: &SysWrite<'_>, user: UserId, session: SessionId) -> Result<()> {
+    let row = tx.get(&REFRESH_TOKENS, &session.0)?;
+    let is_theirs = row.is_some_and(|row| row.user == user && row.expires_at > tx.moment());
+    if !is_theirs {
+        return Err(Error::not_found("Session"));
+    }
+    tx.delete(&REFRESH_TOKENS, &session.0)?;
+    Ok(())
+}
+
+/// As [`end_all`], but the login `kept` goes on, by its refresh token. Gives how many others have ended.
+pub fn end_others(tx: &SysWrite<'_>, user: &mut UserV1, kept: Option<SessionId>) -> Result<usize> {
+    let all = all_of(tx, user.id)?;
+    let (own, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|row| Some(SessionId(row.family)) == kept);
+    end_all(tx, user)?;
+    for row in own {
+        tx.insert(&REFRESH_TOKENS, &row.family, &row)?;
+    }
+    Ok(others.len())
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ async fn a_person_registers_logs_in_and_is_known_by_the_token() {
     let made = at.register(" Ada@Example.com ").await.unwrap();
     assert_eq!(made.user.email, "ada@example.com");
     assert!(made.user.password_hash.starts_with("$argon2id$"));
-    let user = at.auth.user_of_access_token(&made.tokens.access).unwrap();
+    let (user, _) = at.auth.user_of_access_token(&made.tokens.access).unwrap();
     assert_eq!((user.id, user.membership, user.email_verified_at), (made.user.id, None, None));
 
     let again = at.login("ADA@example.com", PASSWORD).await.unwrap();

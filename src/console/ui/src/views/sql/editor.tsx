@@ -31,7 +31,7 @@ const colours = HighlightStyle.define(
 );
 
 const look = EditorView.theme({
-  "&": { color: "var(--ink)", backgroundColor: "var(--sheet)", fontSize: "13px", maxHeight: "44vh", minHeight: "150px" },
+  "&": { color: "var(--ink)", backgroundColor: "var(--sheet)", fontSize: "13px", maxHeight: "44vh", minHeight: "150px", borderRadius: "7px 7px 0 0" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", minHeight: "150px" },
   ".cm-content": { caretColor: "var(--ink)", padding: "10px 0" },
