@@ -1145,6 +1145,12 @@ class EndNode(TypedDict):
     position: NotRequired[dict[str, Any]]
 
 
+class EndedSessionsView(TypedDict):
+    """How many logins have ended."""
+
+    ended: int
+
+
 class ErasureStartedView(TypedDict):
     """An erasure that goes on in the background."""
 
@@ -3661,6 +3667,29 @@ class SchemaView(TypedDict):
     #: made. It is used beyond that, too; then somebody should look at it.
     expiresAt: str
     createdAt: str
+
+
+class SessionView(TypedDict):
+    """A login of a person."""
+
+    id: str
+    #: Whether it is the one that asks.
+    isCurrent: bool
+    #: Whether it came through the company's provider.
+    isByProvider: bool
+    createdAt: str
+    #: When its tokens were last replaced. A browser's session keeps the one that it began with.
+    refreshedAt: str
+    #: When it ends unless it is refreshed.
+    expiresAt: str
+
+
+class SessionViewPage(TypedDict):
+    """A page of a list on the wire."""
+
+    items: list[SessionView]
+    #: Hand it back as `cursor` for the next page; null on the last.
+    nextCursor: str | None
 
 
 class SftpOfFiles(TypedDict):

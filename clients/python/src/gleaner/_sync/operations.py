@@ -147,6 +147,45 @@ class Auth(Area):
         )
         return answer
 
+    def list_sessions(self) -> models.SessionViewPage:
+        """The caller's logins that have not ended, the newest first: never more than 100, all in one answer.
+
+        A user's access token; API keys are refused.
+
+        `GET /api/v1/account/sessions`
+        """
+        answer: models.SessionViewPage = self._transport.json(
+            "GET",
+            "/api/v1/account/sessions",
+        )
+        return answer
+
+    def end_other_sessions(self) -> models.EndedSessionsView:
+        """Ends every login of the caller but this one, with every access token and link that was handed out so far. A
+        caller with an access token refreshes it.
+
+        A user's access token; API keys are refused.
+
+        `DELETE /api/v1/account/sessions`
+        """
+        answer: models.EndedSessionsView = self._transport.json(
+            "DELETE",
+            "/api/v1/account/sessions",
+        )
+        return answer
+
+    def end_session(self, id: Id) -> None:
+        """Ends one of the caller's logins with its tokens, at once.
+
+        A user's access token; API keys are refused.
+
+        `DELETE /api/v1/account/sessions/{id}`
+        """
+        self._transport.json(
+            "DELETE",
+            path("/api/v1/account/sessions/{id}", id=id),
+        )
+
 
 class Orgs(Area):
     """The operations of `orgs`."""
