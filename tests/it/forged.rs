@@ -36,6 +36,9 @@ const BROWSER: &[&str] = &[
     "requestAccountExport",
     "getAccountExport",
     "deleteAccount",
+    "listSessions",
+    "endSession",
+    "endOtherSessions",
 ];
 
 fn key_file(at: &Appliance) -> PathBuf {

@@ -133,7 +133,9 @@ async fn bodies_that_are_wrong_are_refused_and_leave_nothing() {
     let before = inventory(&member).await;
     let (document, operations) = operations();
     let mut findings = Findings::default();
-    for operation in operations.iter().filter(|operation| operation.method != "GET") {
+    // What ends every other session reads no body, and ends the token that asks here.
+    let is_asked = |one: &&Operation| one.method != "GET" && one.path != "/api/v1/account/sessions";
+    for operation in operations.iter().filter(is_asked) {
         shapes(&member, operation, &mut findings).await;
         if let Some(schema) = body_schema(operation) {
             fields(&member, operation, &Schemas(&document), schema, &mut findings).await;
