@@ -147,8 +147,8 @@ impl Percentile {
         Ok(Some(Percentile { share: share(args)?, descending: is_descending(args) }))
     }
 
-    /// PostgreSQL's rule: the place in the order, linear between the two values beside it. Only these two are put in their places:
-    /// to sort all of a group's values took most of the time of a statement with percentiles by domain.
+    /// PostgreSQL's rule: the place in the order, linear between the two values beside it. Only these two are put in their places,
+    /// which takes a time that grows with the values alone, where an order of all of them grows faster.
     fn value(self, values: &[f64]) -> Option<f64> {
         let last = values.len().checked_sub(1)?;
         let place = self.share * last as f64;
