@@ -58,7 +58,9 @@ def send(text: bytes) -> Answer:
         connection.sendall(text)
         # The end comes after the bytes; what is shut down for reading as well may be reset, and the bytes lost.
         connection.shutdown(socket.SHUT_WR)
-        connection.recv(1)
+        # The client may not have seen the end yet and ask on this connection again: that is no request, and takes no answer.
+        while connection.recv(4096):
+            pass
 
     return answer
 

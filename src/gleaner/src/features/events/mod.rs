@@ -112,8 +112,12 @@ async fn events(
 }
 
 /// Removes some of the oldest events, with what the SQL console has of them; whether there may be more.
+///
+/// What the console does not have yet it is told of first: else a log that goes faster than it is put together would have
+/// an empty table for a moment.
 fn trim(tx: &OrgWrite<'_>, before: Moment, rows_max: u64) -> Result<bool> {
     let is_more = log::trim(tx, before, rows_max)?;
+    blocks::gather(tx)?;
     blocks::trim(tx, log::log(tx)?.trimmed)?;
     Ok(is_more)
 }

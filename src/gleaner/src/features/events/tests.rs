@@ -97,6 +97,13 @@ async fn blocks_follow_each_other_and_go_with_their_events() {
         blocks_of(&org).iter().map(|(first, block)| (*first, block.last)).collect::<Vec<_>>(),
         [(355, 454)]
     );
+    // Where all that was put together goes at once, the console is told first of what is kept.
+    write(&org, 250).await;
+    assert!(!org.write(|tx| super::trim(tx, Moment(0), 100)).await.unwrap());
+    assert_eq!(
+        blocks_of(&org).iter().map(|(first, block)| (*first, block.last)).collect::<Vec<_>>(),
+        [(605, 704)]
+    );
 }
 
 fn blocks_of_tx(tx: &store::OrgWrite<'_>) -> Vec<u64> {
