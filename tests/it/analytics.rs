@@ -111,7 +111,9 @@ async fn what_was_collected_is_what_is_counted() {
     }
     eventually("analytics has the jobs", Duration::from_secs(30), || async {
         let totals = asked(&ada.api, "overview").await["totals"].clone();
-        (totals["jobs"] == 5 && totals["byStatus"]["failed"] == 1 && totals["results"] == 4).then_some(())
+        let theirs = asked(&eve.api, "overview").await["totals"]["byStatus"]["succeeded"].clone();
+        let is_mine = totals["jobs"] == 5 && totals["byStatus"]["failed"] == 1 && totals["results"] == 4;
+        (is_mine && theirs == 3).then_some(())
     })
     .await;
 

@@ -111,6 +111,10 @@ async fn a_dashboard_shows_what_its_saved_queries_give() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dashboard_is_made_anew_by_cron_and_by_who_looks() {
     let at = Appliance::start().await;
+    // Ten past the hour: no hour begins but where the clock is moved by one.
+    let into_hour = at.clock.now().millis().rem_euclid(3_600_000);
+    let to_ten_past = (600_000 - into_hour).rem_euclid(3_600_000);
+    at.clock.advance(Duration::from_millis(to_ten_past.unsigned_abs()));
     let owner = at.member("anew").await;
     let api = &owner.api;
     let count = save(api, "SELECT count(*) AS n FROM urls").await;

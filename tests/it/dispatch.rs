@@ -34,7 +34,7 @@ impl Shop {
                 "flaky" if visit <= parts.next().unwrap().parse().unwrap() => Answer::status(503),
                 "walled" => Answer::status(403),
                 "gone" => Answer::status(404),
-                "slow" => Answer::html("late").after_ms(3_000),
+                "slow" => Answer::html("late").held("slow"),
                 "robots.txt" => return None,
                 _ => Answer::html(format!("<title>{path}</title>")),
             })
@@ -152,6 +152,7 @@ async fn attempts_follow_the_edges_and_only_a_delivery_is_charged() {
     let begin = credits_left(api).await;
     let submitted = expect(post(api, "/api/v1/jobs", &with("/slow")).await, 201);
     assert_eq!(credits_left(api).await, begin - 7, "the most that it could be charged is held");
+    shop.web.release("slow");
     let job = ended(api, text(&submitted, "id")).await;
     assert_eq!((outcomes(&job), &job["creditsCharged"]), (vec![("p0", "success")], &json!(1)));
     let job = run(api, with("/flaky/1/x")).await;
@@ -180,7 +181,7 @@ fn long_way(first: &str, second: &str, wait_ms: u64) -> Value {
         "nodes": [
             { "id": "start", "type": "start" },
             { "id": "wait", "type": "wait", "config": { "ms": wait_ms } },
-            { "id": "again", "type": "provider", "config": { "providerId": first, "retries": 2, "timeoutMs": 2_000 } },
+            { "id": "again", "type": "provider", "config": { "providerId": first, "retries": 2, "timeoutMs": 30_000 } },
             { "id": "tagged", "type": "condition", "config": { "field": "tag", "op": "eq", "value": "race" } },
             { "id": "race", "type": "race", "config": { "providerIds": [first, second] } },
             { "id": "ok", "type": "end", "config": { "status": "succeeded" } },
@@ -247,7 +248,10 @@ async fn every_kind_of_node_does_its_work() {
     let job = run(api, json!({ "url": shop.web.url("/gone"), "workflowId": flow })).await;
     assert_eq!(outcomes(&job), [("race", "target_error"), ("race", "canceled")]);
     assert_eq!((&job["creditsCharged"], &job["error"]), (&json!(1), &json!("answered 404")), "{job}");
-    let job = run(api, with("/slow", json!([]))).await;
+    let mut hasty = long_way(&first, &second, 50);
+    hasty["nodes"][2]["config"]["timeoutMs"] = json!(2_000);
+    let flow = published(&member, "hasty", &hasty, None).await;
+    let job = run(api, json!({ "url": shop.web.url("/slow"), "workflowId": flow })).await;
     assert_eq!(outcomes(&job), [("again", "timeout"); 3], "its node has less time than the job");
 }
 

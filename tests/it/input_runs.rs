@@ -363,7 +363,7 @@ async fn a_tick_runs_an_input_and_a_thousand_due_at_once_hold_nobody() {
         (!listed["items"].as_array().unwrap().is_empty()).then_some(())
     })
     .await;
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(45), "{:?}", begun.elapsed());
     let first = expect(get(&other.api, &format!("{INPUTS}/{one}/runs?limit=200")).await, 200);
     assert!(first["items"].as_array().unwrap().iter().all(|run| run["trigger"] == "cron"), "{first}");
     at.stop().await;

@@ -192,7 +192,8 @@ fn nobody_is_turned_away_while_a_box_with_a_service_managers_socket_is_restarted
 /// Asks again and again, each time on a new connection, and holds that each is answered; gives how many there were.
 fn asked_until(address: SocketAddr, enough: &AtomicBool) -> u32 {
     let mut answers = 0;
-    while !enough.load(Ordering::Relaxed) {
+    // However slow the machine is, there are some.
+    while !enough.load(Ordering::Relaxed) || answers <= 10 {
         let stream = TcpStream::connect(address).expect("the socket is open");
         stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         let answer = ask(stream, HEALTH).expect("an answer");

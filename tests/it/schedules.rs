@@ -231,6 +231,10 @@ async fn a_tick_fires_at_its_minute_and_sql_tells_of_it() {
     assert_eq!((&nothing["status"], &nothing["jobsCreated"]), (&json!("no_urls"), &json!(0)));
     assert_eq!(nothing["message"], "no registered URL matched");
     assert_eq!(ended(&other.api, &theirs).await["jobsCreated"], 4);
+    // A slow machine comes to another minute below, which would have runs of its own.
+    for id in [&mine, &empty] {
+        expect(patch(api, &format!("{SCHEDULES}/{id}/toggle"), &json!({ "isEnabled": false })).await, 200);
+    }
     // Jobs say whose they are, and the list finds them.
     let jobs = expect(get(api, &format!("/api/v1/jobs?scheduleRunId={}", text(&run, "id"))).await, 200);
     let jobs = jobs["items"].as_array().unwrap();
@@ -250,12 +254,14 @@ async fn a_tick_fires_at_its_minute_and_sql_tells_of_it() {
                ORDER BY s.name";
     eventually("SQL has the runs", PATIENCE, || async {
         let asked = json!({ "sql": sql, "waitMs": 10_000 });
-        let answer = expect(post(api, "/api/v1/bi/queries", &asked).await, 200);
+        let answer = post(api, "/api/v1/bi/queries", &asked).await;
+        // 202 of a busy machine, 503 of tables that are behind: asked again.
+        assert!(matches!(answer.status.as_u16(), 200 | 202 | 503), "{}", answer.text());
         let expected = json!([
             { "name": "minutely", "status": "completed", "jobs_created": 3 },
             { "name": "x", "status": "no_urls", "jobs_created": 0 },
         ]);
-        (answer["results"]["rows"] == expected).then_some(())
+        (answer.json["results"]["rows"] == expected).then_some(())
     })
     .await;
     at.stop().await;
@@ -339,7 +345,10 @@ async fn a_run_stops_where_credits_end_and_says_how_far_it_came() {
     let api = &member.api;
     at.operator(Request::OrgPlan { org: member.org_id.clone(), plan: "trial".to_owned() }).await;
     register(api, &web, "u", 300).await;
-    let jobs: Vec<_> = (0..850).map(|n| json!({ "url": web.url(&format!("/{n}")) })).collect();
+    // They hang for longer than a slow machine takes here: one that ends gives its credit back.
+    let hangs = json!({ "timeoutMs": 120_000 });
+    let jobs: Vec<_> =
+        (0..850).map(|n| json!({ "url": web.url(&format!("/{n}")), "options": hangs })).collect();
     expect(post(api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201);
     let left = expect(get(api, "/api/v1/plans/current").await, 200)["remainingCredits"].as_u64().unwrap();
     assert_eq!(left, 150, "what hangs costs one credit each");

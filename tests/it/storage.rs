@@ -267,8 +267,12 @@ async fn what_is_kept_for_days_goes_when_they_are_over() {
     assert_eq!(status["retention"]["results"], 1, "{status}");
     grow_old(&pages(&at, &ada));
     until_pages(&at, &ada, "extraction.retention", 0).await;
-    let metrics = get(&at.client(), "/metrics").await.text();
-    assert!(metrics.contains("gleaner_retention_removed{what=\"pages\"} 1"), "{metrics}");
+    // A file goes before it is counted.
+    eventually("the page is counted", Duration::from_secs(10), || async {
+        let metrics = get(&at.client(), "/metrics").await.text();
+        metrics.contains("gleaner_retention_removed{what=\"pages\"} 1").then_some(())
+    })
+    .await;
 
     at.set("RETENTION__RESULTS_DAYS", "0");
     at.set("RETENTION__JOBS_DAYS", "10");

@@ -372,9 +372,10 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
     );
     let sql = "SELECT r.url, j.url AS job_url, u.url AS registered FROM readings r, jobs j, urls u";
     let answer = eventually("SQL has the rows", Duration::from_secs(10), || async {
-        let answer =
-            expect(post(client, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await, 200);
-        (answer["results"]["totalRows"] == 1).then_some(answer)
+        let answer = post(client, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await;
+        // 202 of a busy machine, 503 of tables that are behind: asked again.
+        assert!(matches!(answer.status.as_u16(), 200 | 202 | 503), "{}", answer.text());
+        (answer.json["results"]["totalRows"] == 1).then_some(answer.json)
     })
     .await;
     assert!(!answer.to_string().contains(&format!("/{other}")), "{answer}");

@@ -127,8 +127,8 @@ def road() -> Iterator[Road]:
 
 @pytest.fixture
 def client(road: Road) -> Iterator[Gleaner]:
-    """Of that server."""
-    with Gleaner(road.url, "glk_key", timeout=5, retries=3, retry_for=20) as opened:
+    """Of that server. The machine may be slow, so the times are long."""
+    with Gleaner(road.url, "glk_key", timeout=60, retries=3, retry_for=120) as opened:
         yield opened
 
 
@@ -439,7 +439,7 @@ def test_lines_of_a_stream_end_in_line_feeds_and_carriage_returns_only() -> None
 
 def test_the_async_client_tries_again_too(road: Road) -> None:
     async def work() -> None:
-        async with AsyncGleaner(road.url, "k", timeout=5) as client:
+        async with AsyncGleaner(road.url, "k", timeout=60) as client:
             road.answers = [cut, say(429, REFUSED, retry_after="0"), say(200, PAGE)]
             assert await client.jobs.list_jobs() == PAGE
             road.answers = [cut]

@@ -157,9 +157,11 @@ async fn sums(client: &Client) -> Value {
 /// Every file below a folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
+    // A folder that is removed while we look is gone.
+    let Ok(entries) = std::fs::read_dir(folder) else { return found };
+    for entry in entries {
         let entry = entry.unwrap();
-        let kind = entry.file_type().unwrap();
+        let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() {
             found.extend(files(&entry.path()));
         } else if kind.is_file() {

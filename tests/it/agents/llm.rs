@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-async fn appliance(model: &Model) -> Appliance {
-    let settings = model.settings();
+async fn appliance(model: &Model, timeout_sec: &str) -> Appliance {
+    let mut settings = model.settings();
+    settings.retain(|(key, _)| *key != "LLM__TIMEOUT_SEC");
+    settings.push(("LLM__TIMEOUT_SEC", timeout_sec.to_owned()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     Appliance::start_with(&settings).await
 }
@@ -46,7 +48,7 @@ async fn urls(member: &Member, one: &str, other: &str) {
 async fn a_model_proposes_in_the_dialect_of_its_server() {
     for dialect in [Dialect::Format, Dialect::ToolText, Dialect::ToolObject] {
         let model = Model::open(dialect, |_| completion(&answer(&counting("urls", "domain")))).await;
-        let at = appliance(&model).await;
+        let at = appliance(&model, "60").await;
         let member = at.member("ada").await;
         let api = &member.api;
         let (one, other) = (agent(api).await, agent(api).await);
@@ -86,7 +88,7 @@ async fn a_model_that_is_away_slow_large_or_lying_keeps_nobody_from_an_answer() 
     let model =
         Model::open(Dialect::Format, move |_| says.lock().clone().unwrap_or_else(|| Answer::status(500)))
             .await;
-    let at = appliance(&model).await;
+    let at = appliance(&model, "10").await;
     let member = at.member("ada").await;
     let api = &member.api;
     let (one, other) = (agent(api).await, agent(api).await);
@@ -98,7 +100,7 @@ async fn a_model_that_is_away_slow_large_or_lying_keeps_nobody_from_an_answer() 
     let cases: [(&str, Answer, &str); 9] = [
         ("away", Answer::status(503), away),
         ("elsewhere", Answer::redirect("http://169.254.169.254/"), away),
-        ("slow", completion(&good).after_ms(6_000), in_time),
+        ("slow", completion(&good).after_ms(60_000), in_time),
         ("large", raw(&"[".repeat(2_000_000)), away),
         ("odd", raw("\u{0}{"), away),
         ("talking", completion("Sure!"), unusable),
@@ -214,7 +216,7 @@ async fn orders_hidden_in_data_change_nothing_although_the_model_obeys() {
         completion(&hostile[(*count - 1) % hostile.len()].to_string())
     };
     let model = Model::open(Dialect::Format, says).await;
-    let at = appliance(&model).await;
+    let at = appliance(&model, "60").await;
     let (member, stranger) = (at.member("ada").await, at.member("eve").await);
     let api = &member.api;
     let (one, other) = (agent(api).await, agent(api).await);

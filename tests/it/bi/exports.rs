@@ -218,7 +218,8 @@ async fn what_cannot_be_exported_is_refused_and_says_why() {
     let fits = text(&fits, "jobId");
     expect(ask(client, fits, "csv").await, 202);
 
-    let dry = expect(post(client, QUERIES, &json!({ "sql": "SELECT 1", "dryRun": true })).await, 200);
+    let dry = json!({ "sql": "SELECT 1", "dryRun": true, "waitMs": 10_000 });
+    let dry = expect(post(client, QUERIES, &dry).await, 200);
     refused(client, &ask(client, text(&dry, "jobId"), "csv").await, 400, "invalid_sql", "dry run").await;
     let failed = expect(submit(client, "SELECT 1 / (length(url) - length(url)) FROM urls").await, 200);
     let reply = ask(client, text(&failed, "jobId"), "csv").await;

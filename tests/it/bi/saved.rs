@@ -149,7 +149,8 @@ async fn what_cannot_be_saved_is_refused_and_named() {
         refused(client, &reply, 403, "insufficient_permissions", "bi:write").await;
     }
     assert_eq!(expect(get(&reader, SAVED).await, 200)["items"], json!([saved]));
-    assert_eq!(expect(post(&reader, &run_path(&saved), &json!({})).await, 200)["status"], "success");
+    let run = post(&reader, &run_path(&saved), &json!({ "waitMs": 10_000 })).await;
+    assert_eq!(expect(run, 200)["status"], "success");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -183,8 +184,8 @@ async fn a_run_says_what_it_is_a_run_of() {
 
     for (body, status, code, part) in [
         (json!({ "sql": "SELEC 1" }), 400, "syntax_error", ""),
-        (json!({ "sql": "SELECT nothing FROM urls" }), 400, "invalid_sql", "nothing"),
-        (json!({ "sql": "SELECT 1 FROM nowhere" }), 403, "rls_denied", "nowhere"),
+        (json!({ "sql": "SELECT nothing FROM urls", "waitMs": 10_000 }), 400, "invalid_sql", "nothing"),
+        (json!({ "sql": "SELECT 1 FROM nowhere", "waitMs": 10_000 }), 403, "rls_denied", "nowhere"),
         (json!({ "sql": 7 }), 400, "invalid_input", "sql: "),
         (json!({ "waitMs": 10_001 }), 400, "invalid_input", "waitMs: "),
         (json!({ "scopeKind": "agent" }), 400, "invalid_execution_context", "scopeKind: "),
@@ -195,14 +196,15 @@ async fn a_run_says_what_it_is_a_run_of() {
     }
     // What is saved is the saved query's own fault.
     let beyond = save(&client, "beyond", "SELECT 1 FROM nowhere").await;
-    let run = post(&client, &run_path(&beyond), &json!({})).await;
+    let run = post(&client, &run_path(&beyond), &json!({ "waitMs": 10_000 })).await;
     refused(&client, &run, 409, "saved_query_not_executable", "nowhere").await;
     // Parameters, and tables and columns that may come yet, are no reason to refuse it.
     let priced = save(&client, "priced", "SELECT count(*) AS n FROM urls WHERE url <> $1 LIMIT $2").await;
     let values = json!({ "params": ["x", 1], "waitMs": 10_000 });
     assert_eq!(expect(post(&client, &run_path(&priced), &values).await, 200)["results"]["rows"][0]["n"], 300);
     let early = save(&client, "early", "SELECT p.margin FROM products p").await;
-    refused(&client, &post(&client, &run_path(&early), &json!({})).await, 400, "invalid_sql", "margin").await;
+    let run = post(&client, &run_path(&early), &json!({ "waitMs": 10_000 })).await;
+    refused(&client, &run, 400, "invalid_sql", "margin").await;
     let missing = json!({ "id": Uuid::now_v7() });
     refused(&client, &post(&client, &run_path(&missing), &json!({})).await, 404, "not_found", "Saved query")
         .await;
@@ -216,7 +218,7 @@ async fn a_key_stands_for_one_run() {
     register(&client, 3).await;
     let saved = save(&client, "count", "SELECT count(*) AS n FROM urls").await;
     let key = "4F9D6A2E-1f57-4c0b-9a55-0d0f6c1f7c21";
-    let none = json!({});
+    let none = json!({ "waitMs": 10_000 });
     let first = expect(run_as(&client, &saved, key, &none).await, 200);
     assert_eq!(
         (&first["replayed"], &first["submissionKey"]),
@@ -260,13 +262,13 @@ async fn a_key_stands_for_one_run() {
     }
     // A key whose run was refused was not used.
     let key = &Uuid::now_v7().to_string();
-    let wrong = json!({ "sql": "SELECT nothing FROM urls" });
+    let wrong = json!({ "sql": "SELECT nothing FROM urls", "waitMs": 10_000 });
     refused(&client, &run_as(&client, &saved, key, &wrong).await, 400, "invalid_sql", "nothing").await;
     assert_eq!(expect(run_as(&client, &saved, key, &none).await, 200)["replayed"], false);
 
     // One that has failed has been run.
     let key = &Uuid::now_v7().to_string();
-    let failing = json!({ "sql": "SELECT 1 / (length(url) - length(url)) FROM urls" });
+    let failing = json!({ "sql": "SELECT 1 / (length(url) - length(url)) FROM urls", "waitMs": 10_000 });
     let failed = expect(run_as(&client, &saved, key, &failing).await, 200);
     let again = expect(run_as(&client, &saved, key, &failing).await, 200);
     assert_eq!((&failed["status"], &again["jobId"]), (&json!("failed"), &failed["jobId"]));
@@ -287,7 +289,7 @@ async fn a_key_stands_for_its_run_after_the_saved_query_changed() {
     let appliance = Appliance::start().await;
     let client = appliance.member("changes").await.api;
     let saved = save(&client, "before", "SELECT 1 AS n").await;
-    let (key, none) = (Uuid::now_v7().to_string(), json!({}));
+    let (key, none) = (Uuid::now_v7().to_string(), json!({ "waitMs": 10_000 }));
     let first = expect(run_as(&client, &saved, &key, &none).await, 200);
     assert_eq!((&first["replayed"], &first["results"]["rows"]), (&json!(false), &json!([{ "n": 1 }])));
     let mut expected = first.clone();
@@ -353,7 +355,7 @@ async fn requests_with_one_key_at_once_are_one_run() {
     assert_eq!((&again["replayed"], &again["jobId"]), (&json!(true), &running["jobId"]));
     let cancel = format!("{QUERIES}/{}/cancel", text(&running, "jobId"));
     expect(post(&client, &cancel, &json!({})).await, 200);
-    let again = expect(run_as(&client, &slow, &key, &json!({})).await, 200);
+    let again = expect(run_as(&client, &slow, &key, &json!({ "waitMs": 10_000 })).await, 200);
     assert_eq!((&again["status"], &again["error"]["code"]), (&json!("canceled"), &json!("canceled")));
     for query in queued {
         let path = format!("{QUERIES}/{}", text(&query, "jobId"));

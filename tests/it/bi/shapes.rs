@@ -34,8 +34,8 @@ async fn every_answer_is_as_the_reference_says() {
         json!({ "table": "urls", "measures": [{ "fn": "count" }], "dimensions": [{ "column": "domain" }] });
     for body in [
         json!({ "structured": structured, "waitMs": 10_000 }),
-        json!({ "sql": "SELECT 1", "dryRun": true }),
-        json!({ "sql": "SELECT 1 / (length(url) - length(url)) FROM urls" }),
+        json!({ "sql": "SELECT 1", "dryRun": true, "waitMs": 10_000 }),
+        json!({ "sql": "SELECT 1 / (length(url) - length(url)) FROM urls", "waitMs": 10_000 }),
         json!({ "sql": "SELEC" }),
         json!({ "sql": "SELECT nothing FROM urls" }),
         json!({ "sql": "SELECT 1 FROM nowhere" }),

@@ -150,14 +150,14 @@ async fn a_structured_query_is_submitted_saved_and_refused() {
     let execution = succeeded(&client, &by_domain).await;
     assert_eq!(execution["results"]["rows"], json!([{ "domain": "shop.example", "urls": 30 }]));
     assert!(text(&execution, "sqlPreview").starts_with("SELECT \"domain\""), "{execution}");
-    let dry = json!({ "structured": by_domain, "dryRun": true });
+    let dry = json!({ "structured": by_domain, "dryRun": true, "waitMs": 10_000 });
     assert_eq!(expect(post(&client, QUERIES, &dry).await, 200)["dryRun"]["columns"][1]["name"], "urls");
 
     let saved = json!({ "name": "by domain", "structured": by_domain, "scopeKind": "org" });
     let saved = expect(post(&client, SAVED, &saved).await, 201);
     assert_eq!((&saved["structured"]["table"], &saved["sql"]), (&json!("urls"), &json!(null)));
     let one = format!("{SAVED}/{}", text(&saved, "id"));
-    let run = expect(post(&client, &format!("{one}/run"), &json!({})).await, 200);
+    let run = expect(post(&client, &format!("{one}/run"), &json!({ "waitMs": 10_000 })).await, 200);
     assert_eq!(run["results"]["rows"], execution["results"]["rows"]);
     let converted = expect(post(&client, &format!("{one}/convert"), &json!({})).await, 200);
     assert_eq!((&converted["dialect"], &converted["sql"]), (&json!("postgresql"), &execution["sqlPreview"]));
@@ -198,7 +198,7 @@ async fn a_structured_query_is_submitted_saved_and_refused() {
         (json!("SELECT 1"), 400, "invalid_input", "structured: "),
     ] {
         for (path, body) in [
-            (QUERIES, json!({ "structured": structured })),
+            (QUERIES, json!({ "structured": structured, "waitMs": 10_000 })),
             (SAVED, json!({ "name": "x", "structured": structured })),
         ] {
             refused(&client, &post(&client, path, &body).await, status, code, part).await;

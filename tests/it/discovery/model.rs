@@ -35,11 +35,11 @@ impl Site {
         Site { web, model, answers }
     }
 
-    async fn appliance(&self) -> Appliance {
+    async fn appliance(&self, timeout_sec: &str) -> Appliance {
         let mut settings = self.model.settings();
         let ports = [self.web.address.port(), self.model.address.port()];
         settings.retain(|(key, _)| !matches!(*key, "NETWORK__ALLOW" | "LLM__TIMEOUT_SEC"));
-        settings.push(("LLM__TIMEOUT_SEC", "2".to_owned()));
+        settings.push(("LLM__TIMEOUT_SEC", timeout_sec.to_owned()));
         let allow = ports.map(|port| format!("\"127.0.0.1/32:{port}\"")).join(",");
         settings.push(("NETWORK__ALLOW", format!("[{allow}]")));
         let settings: Vec<(&str, &str)> =
@@ -88,7 +88,7 @@ fn names(list: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_model_proposes_passes_the_same_checker() {
     let site = Site::open().await;
-    let at = site.appliance().await;
+    let at = site.appliance("60").await;
     let member = at.member("ada").await;
     let api = &member.api;
     collect_all(api, &site.web, "/bare/", 0..6).await;
@@ -124,7 +124,7 @@ async fn what_a_model_proposes_passes_the_same_checker() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_that_is_away_slow_large_or_lying_keeps_nobody() {
     let site = Site::open().await;
-    let at = site.appliance().await;
+    let at = site.appliance("2").await;
     let member = at.member("ada").await;
     let api = &member.api;
     collect_all(api, &site.web, "/p/", 0..6).await;

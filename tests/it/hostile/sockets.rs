@@ -253,7 +253,7 @@ async fn waiting(at: SocketAddr, head: &[u8]) -> String {
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.write_all(head).await.unwrap();
     let mut answer = vec![0; 4_096];
-    let read = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut answer)).await;
+    let read = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut answer)).await;
     answer.truncate(read.map_or(0, |read| read.unwrap_or(0)));
     String::from_utf8_lossy(&answer).into_owned()
 }

@@ -297,7 +297,9 @@ async fn kills_edits_and_set_clocks_lose_no_tick_and_double_none() {
     let api = walk.api();
     let counted = eventually("the console shows every job", PATIENCE, || async {
         let answer = post(&api, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await;
-        let row = expect(answer, 200)["results"]["rows"][0].clone();
+        // 202 of a busy machine, 503 of a box that has just started: asked again.
+        assert!(matches!(answer.status.as_u16(), 200 | 202 | 503), "{}", answer.text());
+        let row = answer.json["results"]["rows"][0].clone();
         (row["jobs"] == jobs).then_some(row)
     })
     .await;

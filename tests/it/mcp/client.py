@@ -18,7 +18,7 @@ async def call(client, name, arguments=None):
 
 
 async def status(headers):
-    async with httpx2.AsyncClient() as http:
+    async with httpx2.AsyncClient(timeout=60) as http:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         return (await http.post(URL, json=message, headers=headers)).status_code
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Beside the rest of the body, of which a MiB is taken.
 const LARGE: usize = 1_040_000;
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_as_large_as_a_body_are_refused_soon_and_named_shortly() {

@@ -111,10 +111,11 @@ async fn a_monitor_is_kept_listed_changed_and_removed() {
     assert_eq!((&off["isEnabled"], &off["nextRunAt"]), (&json!(false), &Value::Null));
     eventually("SQL has it", WAIT, || async {
         let sql = "SELECT name, state, last_value, is_enabled FROM monitors";
-        let asked =
-            expect(post(api, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await, 200);
+        let asked = post(api, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await;
+        // 202 of a busy machine, 503 of tables that are behind: asked again.
+        assert!(matches!(asked.status.as_u16(), 200 | 202 | 503), "{}", asked.text());
         let row = json!({ "name": "Any", "state": "firing", "last_value": 1.0, "is_enabled": false });
-        (asked["results"]["rows"] == json!([row])).then_some(())
+        (asked.json["results"]["rows"] == json!([row])).then_some(())
     })
     .await;
     assert_eq!(api.delete(&format!("{MONITORS}/{id}")).await.unwrap().status, 204);
@@ -170,6 +171,9 @@ async fn nothing_new_for_six_hours_is_noticed_by_the_boxs_clock() {
     let mut at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
     let owner = at.member("silence").await;
     let api = owner.api.clone();
+    // An hour that ends while the box is off would be one more.
+    let into_hour = at.clock.now().millis().rem_euclid(3_600_000);
+    at.clock.advance(HOUR + Duration::from_secs(300) - Duration::from_millis(into_hour.unsigned_abs()));
     crate::harness::collect(&api, &web.url("/news")).await;
     let new = json!({
         "name": "silence",

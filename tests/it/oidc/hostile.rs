@@ -1,9 +1,9 @@
 //! A provider that lies, is slow, says too much, or leads into the box's network; and one that changes its keys.
 
 use super::{governed, people, person, session_in, sign_in, turned_away};
-use crate::harness::get;
 use crate::harness::identity::{Identity, Signed, now};
 use crate::harness::web::{Answer, Web};
+use crate::harness::{get, ready};
 use serde_json::{Value, json};
 
 const WRONG: &str = "does not hold";
@@ -155,8 +155,7 @@ async fn a_provider_that_is_away_is_told_and_comes_back() {
     provider.answers("/token", Some(Answer::html("{}").held("never")));
     let query = format!("code=c&state={}", begun.state);
     let client = at.client();
-    let (reply, me) = tokio::join!(super::arrive(&at, &begun.cookie, &query), get(&client, "/readyz"));
-    assert_eq!(me.status, 200);
+    let (reply, _) = tokio::join!(super::arrive(&at, &begun.cookie, &query), ready(&client));
     turned_away(&reply, 502, AWAY);
     provider.answers("/token", None);
     session_in(&sign_in(&at, &provider, &ada).await);

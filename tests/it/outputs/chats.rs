@@ -91,7 +91,8 @@ async fn what_a_product_refuses_is_said_and_tried_again() {
     // What was refused is tried again, and comes.
     receiver.behave(|_| Said { body: "ok".to_owned(), ..Said::status(200) });
     let before = receiver.count();
-    at.clock.advance(Duration::from_secs(130));
+    // Longer than the second pause: on a slow machine the first is over by now, and with it a try in vain.
+    at.clock.advance(Duration::from_secs(400));
     eventually("the others have come", PATIENCE, || async { (receiver.count() >= before + 3).then_some(()) })
         .await;
     at.stop().await;

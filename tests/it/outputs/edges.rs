@@ -1,14 +1,17 @@
 //! Endpoints that hang, drip and pour, organizations beside each other, and outputs at their limits.
 
 use super::{OUTPUTS, PATIENCE, Receiver, Said, boxed, cause, deliveries, output, received, shown};
-use crate::harness::{Appliance, eventually, expect, get, post, refused, text};
+use crate::harness::{Appliance, Request, eventually, expect, get, post, refused, text};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// Beyond it somebody would call it late.
-const LATE: Duration = Duration::from_secs(2);
+/// Beyond it something has waited for an endpoint that hangs, which is given up after 15 s. What has not is
+/// sooner, also in a debug build on a machine with other work.
+const LATE: Duration = Duration::from_secs(10);
+/// In which a refusal comes that costs next to nothing.
+const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn endpoints_that_hang_hold_up_nobody() {
@@ -91,8 +94,7 @@ async fn many_endpoints_hear_soon_beside_some_that_hang() {
     took.sort();
     let p99 = took[took.len() * 99 / 100];
     println!("p50 {:?}, p99 {p99:?} from the event to the message", took[took.len() / 2]);
-    // Of a debug build on a machine with other work.
-    assert!(p99 < 3 * LATE, "{p99:?}");
+    assert!(p99 < LATE, "{p99:?}");
     at.stop().await;
 }
 
@@ -112,7 +114,11 @@ async fn an_organization_that_ends_sends_nothing_more() {
     let ended = eve.browser.send(http::Method::DELETE, "/api/v1/orgs/current", Some(&end)).await.unwrap();
     expect(ended, 202);
     // Tries that were under way have ended by then.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    eventually("she is erased", Duration::from_secs(120), || async {
+        let all = at.operator(Request::Erasures { limit: 5 }).await;
+        (all[0]["state"] == "done").then_some(())
+    })
+    .await;
     let before = of_eve();
     at.clock.advance(Duration::from_secs(600));
     cause(&ada.api, 1).await;
@@ -160,7 +166,7 @@ async fn answers_without_an_end_are_cut_off() {
         let begun = Instant::now();
         let tested = post(&ada.api, &format!("{OUTPUTS}/{}/test", text(&made, "id")), &json!({})).await;
         let tested = expect(tested, 200);
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(begun.elapsed() < LATE, "{:?}", begun.elapsed());
         assert_eq!(tested["sent"]["isDelivered"], true, "what counts is the status");
         let told = text(&tested["sent"], "told");
         assert!(told.len() <= 500 && !told.contains('\x1b'), "{told:?}");
@@ -202,7 +208,7 @@ async fn lists_and_texts_have_their_limits() {
         let sentence = if field == "url" { "Invalid URL" } else { "Validation failed" };
         refused(&reply, 400, sentence, named);
         assert!(reply.text().len() < 4_000, "{field}: the answer has no million of characters");
-        assert!(begun.elapsed() < Duration::from_secs(5), "{field}");
+        assert!(begun.elapsed() < SOON, "{field}");
     }
     // As many as there may be, and one more.
     let have =

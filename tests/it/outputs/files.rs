@@ -99,6 +99,11 @@ async fn each_result_is_in_one_file_whatever_is_killed() {
     .await;
     assert_eq!(rows(&folder.join("shop/lines")), expected);
     let log = folder.join("delta/products/_delta_log");
+    eventually("the table has all rows", PATIENCE, || async {
+        let is_settled = shown(&api, &delta).await["pending"] == 0;
+        (is_settled && log.exists() && added(&log) >= count as u64).then_some(())
+    })
+    .await;
     let commits: Vec<_> = std::fs::read_dir(&log).unwrap().flatten().collect();
     assert_eq!(added(&log), count as u64);
     for made in [&lines, &delta] {
@@ -113,6 +118,12 @@ async fn each_result_is_in_one_file_whatever_is_killed() {
         }
         let since = json!({ "since": text(made, "createdAt") });
         expect(post(&api, &format!("{OUTPUTS}/{}/recover", text(made, "id")), &since).await, 202);
+    }
+    for made in [&lines, &delta] {
+        eventually("what was sent again has gone", PATIENCE, || async {
+            (shown(&api, made).await["pending"] == 0).then_some(())
+        })
+        .await;
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(rows(&folder.join("shop/lines")), expected);

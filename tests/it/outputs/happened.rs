@@ -100,6 +100,12 @@ async fn what_the_ledger_has_forgotten_comes_again_under_its_id() {
     };
     let (first, second) = (ids("/1"), ids("/2"));
     assert!(first.len() == 3 && second.len() == 3 && first.is_disjoint(&second));
+    // What is written down only after that would be kept for a day more.
+    eventually("the ledger has them", Duration::from_secs(60), || async {
+        let rows = deliveries(&ada.api, &one).await;
+        (rows.len() == 3 && rows.iter().all(|row| row["state"] == "delivered")).then_some(())
+    })
+    .await;
     at.clock.advance(Duration::from_secs(2 * 86_400));
     eventually("the ledger has forgotten", Duration::from_secs(120), || async {
         deliveries(&ada.api, &one).await.is_empty().then_some(())

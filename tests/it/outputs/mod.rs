@@ -299,8 +299,11 @@ async fn in_the_console(member: &Member, made: &Value) {
         let sql = "SELECT o.name, o.host, d.event_kind, d.state, d.last_status FROM deliveries d JOIN outputs o \
                    ON o.id = d.output_id ORDER BY d.sequence";
         let asked = json!({ "sql": sql, "waitMs": 10_000 });
-        let answer = expect(post(&member.api, "/api/v1/bi/queries", &asked).await, 200);
-        (answer["results"]["totalRows"] == 4).then(|| answer["results"].to_string())
+        let answer = post(&member.api, "/api/v1/bi/queries", &asked).await;
+        // 202 of a busy machine, 503 of tables that are behind: asked again.
+        assert!(matches!(answer.status.as_u16(), 200 | 202 | 503), "{}", answer.text());
+        let results = &answer.json["results"];
+        (results["totalRows"] == 4).then(|| results.to_string())
     })
     .await;
     assert!(rows.contains("result.changed") && rows.contains("delivered") && rows.contains("204"), "{rows}");

@@ -4,6 +4,7 @@ use super::{OUTPUTS, PATIENCE, Receiver, Said, boxed, cause, deliveries, output,
 use crate::audit::patch;
 use crate::harness::smtp::MailServer;
 use crate::harness::{Appliance, Request, eventually, expect, get, post, refused, text};
+use base::clock::Timestamp;
 use serde_json::{Value, json};
 use server::client::Client;
 use std::time::Duration;
@@ -32,10 +33,12 @@ async fn eight_tries_with_the_stated_pauses_and_then_by_hand() {
     for (tried, pause) in PAUSES.iter().enumerate() {
         let tries = tried + 1;
         settled(&ada.api, &made, tries as u64).await;
-        at.clock.advance(Duration::from_secs(*pause).mul_f64(0.7));
+        // The shortest pause is not gone into: on a slow machine what would be left of it is over by then.
+        let early = if *pause < 60 { 0.0 } else { 0.7 };
+        at.clock.advance(Duration::from_secs(*pause).mul_f64(early));
         tokio::time::sleep(SOON).await;
         assert_eq!(receiver.count(), tries, "too soon after try {tries}");
-        at.clock.advance(Duration::from_secs(*pause).mul_f64(0.45));
+        at.clock.advance(Duration::from_secs(*pause).mul_f64(1.15 - early));
         received(&receiver, tries + 1).await;
     }
     let failed = settled(&ada.api, &made, 8).await;
@@ -45,6 +48,11 @@ async fn eight_tries_with_the_stated_pauses_and_then_by_hand() {
         (attempts.len(), &attempts[0]["status"], &attempts[0]["told"]),
         (8, &json!(500), &json!("it is 500"))
     );
+    // None came sooner than it may by the ledger, either.
+    for (pair, pause) in attempts.windows(2).zip(PAUSES) {
+        let [before, after] = [&pair[0], &pair[1]].map(|one| text(one, "at").parse::<Timestamp>().unwrap());
+        assert!(after.since(before) >= Duration::from_secs(pause).mul_f64(0.89), "{failed}");
+    }
     at.clock.advance(Duration::from_secs(24 * 3_600));
     tokio::time::sleep(SOON).await;
     assert_eq!(receiver.count(), 8, "it is given up");
@@ -78,19 +86,24 @@ async fn an_endpoint_that_asks_for_a_pause_gets_it() {
     settled(&ada.api, &made, 1).await;
     cause(&ada.api, 3).await;
     at.clock.advance(Duration::from_secs(1_800));
+    // What has happened is followed behind it.
+    eventually("all four wait", PATIENCE, || async {
+        let view = shown(&ada.api, &made).await;
+        (view["state"] == "throttled" && view["pending"] == 4).then_some(())
+    })
+    .await;
     tokio::time::sleep(SOON).await;
     assert_eq!(receiver.count(), 1, "nothing else is sent there either");
-    let throttled = shown(&ada.api, &made).await;
-    assert_eq!((&throttled["state"], &throttled["pending"]), (&json!("throttled"), &json!(4)));
     receiver.behave(|_| Said::status(200));
     at.clock.advance(Duration::from_secs(1_900));
     received(&receiver, 5).await;
     // A redirect is a failure, and nobody follows it.
     receiver.behave(|_| Said { headers: vec![("location", "/elsewhere".to_owned())], ..Said::status(307) });
     cause(&ada.api, 1).await;
-    let messages = received(&receiver, 6).await;
+    received(&receiver, 6).await;
     tokio::time::sleep(SOON).await;
-    assert!(receiver.count() == 6 && messages.iter().all(|message| message.path == "/"));
+    // On a slow machine it may have been tried again by now: there, and not elsewhere.
+    assert!(receiver.received().iter().all(|message| message.path == "/"));
     at.stop().await;
 }
 

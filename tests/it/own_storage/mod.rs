@@ -216,7 +216,8 @@ async fn a_dead_storage_loses_nothing_answers_in_time_and_is_nobody_elses_busine
             "Service unavailable",
             "your organization's own storage",
         );
-        assert!(began.elapsed() < Duration::from_secs(3), "who asks again is told at once");
+        // A try at the storage would take its eight seconds.
+        assert!(began.elapsed() < Duration::from_secs(6), "who asks again is told at once");
         // Jobs go on, and so does the neighbour with a storage that works.
         let (mine, theirs) = (web.url(&format!("/late{}", way as u8)), web.url(&format!("/{}", way as u8)));
         assert_eq!(collect(&ada.api, &mine).await["status"], "succeeded");

@@ -118,8 +118,11 @@ async fn a_provider_is_connected_changed_and_disconnected() {
     assert!(!listed.text().contains("very-secret"));
     let sql = json!({ "sql": "SELECT * FROM providers ORDER BY name", "waitMs": 10_000 });
     let rows = eventually("the console has both", Duration::from_secs(10), || async {
-        let answer = expect(post(&member.api, "/api/v1/bi/queries", &sql).await, 200);
-        (answer["results"]["totalRows"] == 2).then_some(answer["results"]["rows"].clone())
+        let answer = post(&member.api, "/api/v1/bi/queries", &sql).await;
+        // 202 of a busy machine, 503 of tables that are behind: asked again.
+        assert!(matches!(answer.status.as_u16(), 200 | 202 | 503), "{}", answer.text());
+        let results = &answer.json["results"];
+        (results["totalRows"] == 2).then(|| results["rows"].clone())
     })
     .await;
     assert_eq!((&rows[1]["name"], &rows[1]["is_enabled"]), (&json!("Other"), &json!(false)));

@@ -2,7 +2,7 @@
 
 use crate::harness::Request;
 use crate::harness::process::Process;
-use crate::harness::{Appliance, eventually, expect, get, post, text};
+use crate::harness::{Appliance, eventually, expect, get, post, ready, text};
 use gleaner::admin;
 use gleaner::features::bi::{KillSwitchOrder, KillTarget};
 use serde_json::json;
@@ -37,8 +37,9 @@ async fn the_kill_switch_holds_until_it_is_lifted() {
     assert_eq!(queries["items"].as_array().map(Vec::len), Some(1), "what is refused was never submitted");
     expect(submit(&second.api, "SELECT 1 AS one").await, 200);
 
-    // It survives a restart.
+    // It survives a restart. A box that has just started may ask to come again.
     appliance.restart().await;
+    ready(&appliance.client()).await;
     first.api = appliance.client().bearer(&first.key);
     second.api = appliance.client().bearer(&second.key);
     expect(submit(&first.api, "SELECT 1 AS one").await, 403);

@@ -19,7 +19,7 @@ async fn busy() -> (TempDir, Process, Web) {
     for (name, count) in [("ada", 9), ("eve", 4)] {
         let of = member(&process.client(), &process.socket(), name).await;
         for n in 0..count {
-            let job = json!({ "url": web.url(&format!("/{name}/{n}")), "options": { "timeoutMs": 60_000 } });
+            let job = json!({ "url": web.url(&format!("/{name}/{n}")), "options": { "timeoutMs": 120_000 } });
             expect(post(&of.api, "/api/v1/jobs", &job).await, 201);
         }
     }

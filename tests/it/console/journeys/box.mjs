@@ -28,15 +28,17 @@ export async function api(method, path, body) {
   return text && JSON.parse(text);
 }
 
-/** Runs in a page of its own, and holds: nothing is fetched from elsewhere, no policy is broken, no error is thrown. */
-export async function inPage(work, { width = 1280, height = 900, theme = "light", policyMayRefuse = false } = {}) {
+/** Runs in a page of its own, and holds: nothing is fetched from elsewhere, no policy is broken, no error is thrown. It may be
+ * led to `also`. */
+export async function inPage(work, { width = 1280, height = 900, theme = "light", policyMayRefuse = false, also } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, permissions: ["clipboard-read", "clipboard-write"] });
   const page = await context.newPage();
   page.setDefaultTimeout(60_000);
   const wrong = [];
   page.on("request", (request) => {
     const to = request.url();
-    if (!to.startsWith(url) && !/^(data|blob|about):/.test(to)) wrong.push(`asked ${to}`);
+    const isLed = also !== undefined && to.startsWith(also) && request.isNavigationRequest();
+    if (!to.startsWith(url) && !isLed && !/^(data|blob|about):/.test(to)) wrong.push(`asked ${to}`);
   });
   page.on("pageerror", (error) => wrong.push(`threw ${error.message}`));
   page.on("console", (message) => {
@@ -72,7 +74,7 @@ export const signedIn = (work, options) => () =>
   }, options);
 
 /** Waits until this holds of what the API says, and gives it. */
-export async function until(what, ask, times = 300) {
+export async function until(what, ask, times = 600) {
   for (let left = times; left > 0; left--) {
     const found = await ask();
     if (found) return found;
@@ -96,14 +98,16 @@ const STOPS_MAX = 160;
 /** Presses Tab until this has the focus: whatever cannot be reached so cannot be used without a pointer. */
 export async function tabTo(page, name, isPressed) {
   const passed = [];
-  for (let left = STOPS_MAX; left > 0; left--) {
+  // What is not drawn yet is reached in a later round.
+  const end = Date.now() + 60_000;
+  while (passed.length < STOPS_MAX || Date.now() < end) {
     await page.keyboard.press("Tab");
     const at = await page.evaluate(focused);
     const isKind = isPressed === undefined || at.isPressed === isPressed;
     if (isKind && (name instanceof RegExp ? name.test(at.name) : at.name === name)) return;
     passed.push(at.name.slice(0, 40));
   }
-  assert.fail(`${name} was not reached; passed: ${passed.join(" | ")}`);
+  assert.fail(`${name} was not reached; passed: ${passed.slice(0, STOPS_MAX).join(" | ")}`);
 }
 
 /** The same, and fills it: what stood there is gone. */

@@ -1,7 +1,7 @@
 // Extracting, dispatching, delivering: from the form to what came of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { api, at, shop, signedIn } from "./box.mjs";
+import { api, at, shop, signedIn, until } from "./box.mjs";
 
 const domain = new URL(shop).hostname;
 
@@ -134,7 +134,9 @@ test("a smart workflow is made and told to suggest", signedIn(async (page) => {
   await page.getByLabel("Name").fill("Smart one");
   await page.getByRole("button", { name: "Make the workflow" }).click();
   await page.getByRole("heading", { name: "Smart one" }).waitFor();
+  const kept = page.waitForResponse((reply) => reply.url().endsWith("/smart/mode"));
   await page.getByLabel("Mode").selectOption("suggest");
+  await kept;
   await page.reload();
   await page.getByRole("heading", { name: "Smart one" }).waitFor();
   assert.equal(await page.getByLabel("Mode").inputValue(), "suggest");
@@ -206,11 +208,8 @@ test("credits are asked for", signedIn(async (page) => {
 test("two versions of a page stand side by side", signedIn(async (page) => {
   const { items } = await api("GET", "/urls?q=%2Fp%2F7");
   const again = await api("POST", "/jobs", { urlId: items[0].id });
-  for (let left = 100; left > 0; left--) {
-    const job = await api("GET", `/jobs/${again.id}`);
-    if (job.status === "succeeded") break;
-    await new Promise((resume) => setTimeout(resume, 100));
-  }
+  await until("it has come again", async () => (await api("GET", `/jobs/${again.id}`)).status === "succeeded");
+  await until("its history is there", async () => (await api("GET", `/extraction/history?urlId=${items[0].id}`)).items.length > 1);
   await at(page, `urls/${items[0].id}`);
   await page.getByRole("checkbox").nth(0).check();
   await page.getByRole("checkbox").nth(1).check();

@@ -151,6 +151,7 @@ test("by keys: two versions of a page are compared", byKeys(async (page) => {
   }
   await api("POST", "/urls", { urls: [{ url: `${shop}/count/2` }] });
   const { items } = await api("GET", `/urls?q=${encodeURIComponent("/count/2")}`);
+  await until("its history is there", async () => (await api("GET", `/extraction/history?urlId=${items[0].id}`)).items.length > 1);
   await page.evaluate((to) => void (location.hash = to), `#/urls/${items[0].id}`);
   for (let n = 0; n < 2; n++) {
     await tabTo(page, /^Choose the version/);

@@ -12,6 +12,7 @@ test("by keys: URLs are added, chosen, tagged, and collected", byKeys(async (pag
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await typeInto(page, "Part of the URL", "/keys/1");
   await page.getByRole("row").nth(2).waitFor({ state: "detached" });
+  await page.getByRole("row", { name: /keys\/1/ }).first().waitFor();
   await tabTo(page, /^Choose http/);
   await page.keyboard.press("Space");
   await pressOn(page, "Tag");
@@ -82,6 +83,7 @@ test("by keys: a dashboard is made, given a tile, and that is moved", byKeys(asy
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: "Keyed board" }).waitFor();
   await pressOn(page, "Add a tile");
+  await page.locator("option", { hasText: "aaa keys" }).first().waitFor({ state: "attached" });
   await tabTo(page, "Saved query");
   await page.keyboard.type("aaa");
   await pressOn(page, "Add the tile");
@@ -117,7 +119,7 @@ test("by keys: an output is made and its secret copied", byKeys(async (page) => 
   await pressOn(page, "Make the output");
   await page.locator(".secret code").waitFor();
   await pressOn(page, "Copy");
-  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^whsec_/);
+  await until("it is copied", async () => /^whsec_/.test(await page.evaluate(() => navigator.clipboard.readText())));
   await pressOn(page, "Done");
   await page.getByRole("link", { name: "Keyed hook" }).waitFor();
 }));

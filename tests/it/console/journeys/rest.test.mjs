@@ -1,7 +1,13 @@
 // What is changed and undone in lists, what stays over a reload, and what every view must do.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { api, at, inPage, person, shop, signedIn, signIn, url } from "./box.mjs";
+import { api, at, inPage, person, shop, signedIn, signIn, until, url } from "./box.mjs";
+
+/** Waits until this was copied. */
+const copied = (page, text) => until(`copied: ${text}`, async () => (await page.evaluate(() => navigator.clipboard.readText())) === text);
+
+/** Waits until the editor says this. */
+const written = (page, text) => until(`written: ${text}`, async () => text.test(await page.getByLabel("SQL statement").innerText()));
 
 const fresh = async (path) => {
   await api("POST", "/urls", { urls: [{ url: `${shop}${path}`, tags: ["fresh"] }] });
@@ -100,9 +106,9 @@ test("rows are copied as text that a spreadsheet does not run", signedIn(async (
   await page.keyboard.type("SELECT '=1+1' AS a, 'x|y' AS b");
   await page.keyboard.press("Control+Enter");
   await page.getByRole("button", { name: "Copy CSV" }).click();
-  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "a,b\r\n'=1+1,x|y");
+  await copied(page, "a,b\r\n'=1+1,x|y");
   await page.getByRole("button", { name: "Copy Markdown" }).click();
-  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "| a | b |\n| --- | --- |\n| =1+1 | x\\|y |");
+  await copied(page, "| a | b |\n| --- | --- |\n| =1+1 | x\\|y |");
 }));
 
 test("a plan tells tables and runs nothing", signedIn(async (page) => {
@@ -120,14 +126,14 @@ test("the history of statements leads back to one", signedIn(async (page) => {
   await at(page, "sql");
   await page.getByRole("tab", { name: "History" }).click();
   await page.locator("ul.catalog button").first().click();
-  assert.match(await page.getByLabel("SQL statement").innerText(), /SELECT/i);
+  await written(page, /SELECT/i);
 }));
 
 test("a name of a column is put in from the list of tables", signedIn(async (page) => {
   await at(page, "sql");
   await page.locator("summary", { hasText: /^jobs/ }).click();
   await page.locator("details[open]").getByRole("button", { name: "created_at" }).click();
-  assert.match(await page.getByLabel("SQL statement").innerText(), /created_at/);
+  await written(page, /created_at/);
 }));
 
 test("completion offers tables and columns", signedIn(async (page) => {

@@ -1,7 +1,7 @@
 // Every view in both themes: nothing serious by axe-core, nothing wider than the window at 390 pixels.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { api, at, axe, inPage, signedIn, url } from "./box.mjs";
+import { api, at, axe, inPage, signedIn, until, url } from "./box.mjs";
 
 const VIEWS = ["overview", "analytics", "analytics?tab=providers", "analytics?tab=credits", "analytics?tab=quality", "analytics?tab=domains", "sql", "agents", "dashboards", "results", "results?pageType=product", "urls", "jobs", "batches", "schedules", "inputs", "site-sessions", "schemas", "schemas?tab=drift", "providers", "workflows", "benchmarks", "outputs", "monitors", "members", "keys", "plan", "storage", "audit", "profile", "device", "start"];
 
@@ -16,7 +16,7 @@ async function look(page, view) {
 }
 
 for (const theme of ["light", "dark"]) {
-  test(`views hold in ${theme}`, { timeout: 240_000 }, signedIn(async (page) => {
+  test(`views hold in ${theme}`, { timeout: 600_000 }, signedIn(async (page) => {
     for (const view of VIEWS) {
       await at(page, view);
       await page.getByRole("heading", { level: 1 }).waitFor();
@@ -75,21 +75,21 @@ async function pages() {
 }
 
 for (const theme of ["light", "dark"]) {
-  test(`pages of single things hold in ${theme}, and are no wider than a small window`, { timeout: 240_000 }, signedIn(async (page) => {
+  test(`pages of single things hold in ${theme}, and are no wider than a small window`, { timeout: 600_000 }, signedIn(async (page) => {
     for (const place of await pages()) {
       await page.setViewportSize({ width: 1280, height: 900 });
       await at(page, place);
       await page.getByRole("heading", { level: 1 }).waitFor();
       await look(page, place);
       await page.setViewportSize({ width: 390, height: 844 });
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(over <= 0, `${place} is ${over} pixels wider`);
+      // Charts are drawn anew a little later.
+      await until(`${place} is no wider`, () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
     }
   }, { theme }));
 }
 
 for (const theme of ["light", "dark"]) {
-  test(`dialogs hold in ${theme}, and Escape closes them`, { timeout: 240_000 }, signedIn(async (page) => {
+  test(`dialogs hold in ${theme}, and Escape closes them`, { timeout: 600_000 }, signedIn(async (page) => {
     for (const [place, button] of DIALOGS) {
       await at(page, place);
       await page.getByRole("button", { name: button, exact: true }).click();
@@ -101,7 +101,7 @@ for (const theme of ["light", "dark"]) {
   }, { theme }));
 }
 
-test("nothing is wider than a small window", { timeout: 240_000 }, signedIn(async (page) => {
+test("nothing is wider than a small window", { timeout: 600_000 }, signedIn(async (page) => {
   for (const view of VIEWS) {
     await at(page, view);
     await page.getByRole("heading", { level: 1 }).waitFor();

@@ -234,7 +234,7 @@ test("a page has one stream of events, however many of its parts listen", signed
   await page.getByRole("button", { name: "Trigger now" }).click();
   await page.getByRole("row", { name: /completed/ }).first().getByRole("button", { name: "Jobs" }).click();
   await page.getByRole("dialog").getByText("live", { exact: true }).waitFor();
-  assert.equal(open.size, 1);
+  await until("there is one stream", async () => open.size === 1);
   await page.keyboard.press("Escape");
   await at(page, "monitors");
   await page.getByRole("heading", { level: 1, name: "Monitors" }).waitFor();

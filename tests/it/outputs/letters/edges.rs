@@ -146,7 +146,8 @@ async fn letters_of_one_organization_delay_neither_another_nor_the_box() {
             .then_some(())
     })
     .await;
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    // What waits for her waits for an hour.
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     assert_eq!(letters(&server, &eve.email).len(), 5);
     assert_eq!(shown(&ada.api, &mine).await["email"]["fullUntil"], Value::Null);
     let full = shown(&eve.api, &hers[0]).await;
@@ -191,7 +192,7 @@ async fn what_is_said_of_letters_has_its_limits() {
     ] {
         let new = json!({ "kind": "email", "events": ["job.*"], "email": email });
         let (begun, reply) = (Instant::now(), post(&ada.api, OUTPUTS, &new).await);
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(begun.elapsed() < Duration::from_secs(30), "{named}: {:?}", begun.elapsed());
         assert_eq!(reply.status, 400, "{named}: {}", reply.text());
         assert!(reply.text().contains(named) && reply.text().len() < 2_000, "{named}: {}", reply.text());
     }
@@ -292,7 +293,7 @@ probe.close()
 controller = Controller(Keep(), hostname='127.0.0.1', port=port)
 controller.start()
 open(sys.argv[1] + '/port', 'w').write(str(port))
-time.sleep(90)
+time.sleep(300)
 ";
     let mut python = Command::new("python3");
     python.args(["-c", script]).arg(folder.path()).env("PYTHONPATH", tools.path()).stdout(Stdio::null());
