@@ -2,7 +2,7 @@
 
 use super::runs::{InputDocumentV1, RunNoteV1};
 use crate::features::jobs::SubmitContext;
-use base::clock::Timestamp;
+use crate::features::schedules::SeenTime;
 use base::ids::{InputRunId, OrgId};
 use base::web::WebUrl;
 use blob::BlobStore;
@@ -35,7 +35,7 @@ pub(super) struct Runner {
     /// How long it was last waited for the pages of crawls.
     patience: Mutex<HashMap<InputRunId, Duration>>,
     /// The latest time at which ticks were looked for.
-    seen: Mutex<Option<Timestamp>>,
+    pub seen: SeenTime,
 }
 
 /// What of the box runs need.
@@ -66,7 +66,7 @@ impl Runner {
             resting: Mutex::default(),
             broken: Mutex::default(),
             patience: Mutex::default(),
-            seen: Mutex::default(),
+            seen: SeenTime::default(),
         }
     }
 
@@ -124,14 +124,6 @@ impl Runner {
         resting.retain(|_, until| *until > now);
         runs.retain(|(_, run)| !resting.contains_key(run) && !broken.contains(run));
         runs
-    }
-
-    /// Whether dates went back since ticks were last looked for, or were never looked for; `now` counts from then on.
-    pub fn is_new_time(&self, now: Timestamp) -> bool {
-        let mut seen = self.seen.lock();
-        let is_new = seen.is_none_or(|seen| now < seen);
-        *seen = Some(now);
-        is_new
     }
 }
 

@@ -41,8 +41,12 @@ const REMOVED_PER_STEP: usize = 500;
 /// Decides every tick that is due.
 pub(super) async fn tick_all(context: TaskContext) -> Result<()> {
     let now = context.now();
-    if context.service::<Runner>().is_new_time(now) {
-        reconcile_all(&context).await?;
+    let runner = context.service::<Runner>();
+    if runner.seen.is_new(now)
+        && let Err(error) = reconcile_all(&context).await
+    {
+        runner.seen.forget();
+        return Err(error);
     }
     let due = context.system().read(|tx| entries(tx, &INPUTS, &DUE, Some(now)))?;
     let mut turns = turns(due);

@@ -1,6 +1,6 @@
 //! What monitors need beside the store. Hung up in the services.
 
-use base::clock::Timestamp;
+use crate::features::schedules::SeenTime;
 use base::ids::{MonitorId, OrgId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -26,7 +26,7 @@ pub(super) struct Watch {
     /// Monitors that cannot be read: nothing is tried with them until the box starts anew.
     broken: Mutex<HashSet<MonitorId>>,
     /// The latest time at which ticks were looked for.
-    seen: Mutex<Option<Timestamp>>,
+    pub seen: SeenTime,
 }
 
 impl Watch {
@@ -90,13 +90,5 @@ impl Watch {
             None => {}
         }
         !self.broken.lock().contains(&monitor)
-    }
-
-    /// Whether dates went back since ticks were last looked for, or were never looked for; `now` counts from then on.
-    pub fn is_new_time(&self, now: Timestamp) -> bool {
-        let mut seen = self.seen.lock();
-        let is_new = seen.is_none_or(|seen| now < seen);
-        *seen = Some(now);
-        is_new
     }
 }

@@ -39,14 +39,20 @@ const REASON_CHARS_MAX: usize = 500;
 /// Decides every tick that is due.
 pub(super) async fn tick_all(context: TaskContext) -> Result<()> {
     let now = context.now();
-    if context.service::<Watch>().is_new_time(now) {
-        reconcile_all(&context).await?;
+    let watch = context.service::<Watch>();
+    if watch.seen.is_new(now)
+        && let Err(error) = reconcile_all(&context).await
+    {
+        watch.seen.forget();
+        return Err(error);
     }
     let due = context.system().read(|tx| entries(tx, &MONITORS, &TICKS, Some(now)))?;
     let mut turns = turns(due);
     while !turns.is_empty() && !context.stopping() {
         for (org, ids) in next_turn(&mut turns, TICKS_PER_TURN) {
-            decide(&context.system().org(org), ids, service::tick).await;
+            if let Err(error) = decide(&context.system().org(org), ids, service::tick).await {
+                tracing::warn!(%org, %error, "ticks of monitors could not be decided, and are tried again");
+            }
         }
         context.service::<Signals>().wake(RUN);
     }
@@ -54,7 +60,11 @@ pub(super) async fn tick_all(context: TaskContext) -> Result<()> {
 }
 
 /// Decides about these monitors in one operation; where a row of them is damaged, about each by itself.
-async fn decide(org: &OrgStore, ids: Vec<MonitorId>, change: fn(&OrgWrite<'_>, MonitorId) -> Result<()>) {
+async fn decide(
+    org: &OrgStore,
+    ids: Vec<MonitorId>,
+    change: fn(&OrgWrite<'_>, MonitorId) -> Result<()>,
+) -> Result<()> {
     let all = ids.clone();
     match org.write(move |tx| all.iter().try_for_each(|id| change(tx, *id))).await {
         Err(error) if is_unreadable(&error) => {
@@ -63,11 +73,10 @@ async fn decide(org: &OrgStore, ids: Vec<MonitorId>, change: fn(&OrgWrite<'_>, M
                     tracing::warn!(org = %org.id(), monitor = %id, %error, "a monitor could not be decided about");
                 }
             }
+            Ok(())
         }
-        Err(error) if error.code() != Code::OrgNotFound => {
-            tracing::warn!(org = %org.id(), %error, "ticks of monitors could not be decided, and are tried again");
-        }
-        _ => {}
+        Err(error) if error.code() != Code::OrgNotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -77,8 +86,8 @@ async fn reconcile_all(context: &TaskContext) -> Result<()> {
         last = Some(org);
         let own = context.system().org(org);
         let keys = own.read(|tx| tx.keys(MONITORS.name(), None, base::limits::MONITORS_PER_ORG_MAX))?;
-        decide(&own, keys.iter().filter_map(|key| MonitorId::decode(key)).collect(), service::reconcile)
-            .await;
+        let ids = keys.iter().filter_map(|key| MonitorId::decode(key)).collect();
+        decide(&own, ids, service::reconcile).await?;
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ pub use cron::CRON_BYTES_MAX;
 pub use in_turns::in_turns;
 pub use rows::{Misfire, Overlap, RunStatus, SCHEDULES, ScheduleRunV1, ScheduleV1, Trigger};
 pub use state::Scheduler;
+pub use state::SeenTime;
 pub use task::{entries, next_turn, turns};
 pub use times::{Times, Unreadable, zone_name};
 

@@ -12,7 +12,7 @@ pub(super) type Which = (OrgId, ScheduleId);
 /// Hung up in the services.
 pub struct Scheduler {
     pub(super) max_urls: usize,
-    seen: Mutex<Option<Timestamp>>,
+    pub(super) seen: SeenTime,
     /// Those that cannot be read, and why.
     unreadable: Mutex<BTreeMap<Which, String>>,
     overdue: Mutex<BTreeMap<Which, Overdue>>,
@@ -26,6 +26,25 @@ pub struct Scheduler {
     unreadable_runs: Mutex<BTreeSet<ScheduleRunId>>,
 }
 
+/// When ticks were last looked for: what was decided ahead of a clock that went back is decided anew.
+#[derive(Default)]
+pub struct SeenTime(Mutex<Option<Timestamp>>);
+
+impl SeenTime {
+    /// Whether everything is to be looked at: at a start, and when dates went back. `now` counts from then on.
+    pub fn is_new(&self, now: Timestamp) -> bool {
+        let mut seen = self.0.lock();
+        let is_new = seen.is_none_or(|seen| now < seen);
+        *seen = Some(now);
+        is_new
+    }
+
+    /// The look at everything did not come to its end, and is made again.
+    pub fn forget(&self) {
+        *self.0.lock() = None;
+    }
+}
+
 /// A tick whose time has passed without a row.
 struct Overdue {
     due: Option<Timestamp>,
@@ -37,7 +56,7 @@ impl Scheduler {
     pub(super) fn new(max_urls: usize) -> Scheduler {
         Scheduler {
             max_urls,
-            seen: Mutex::default(),
+            seen: SeenTime::default(),
             unreadable: Mutex::default(),
             overdue: Mutex::default(),
             followed: Mutex::default(),
@@ -54,19 +73,6 @@ impl Scheduler {
 
     pub(super) fn is_run_unreadable(&self, run: ScheduleRunId) -> bool {
         self.unreadable_runs.lock().contains(&run)
-    }
-
-    /// Whether all schedules are to be looked at: at a start, and when dates went back. `now` counts from then on.
-    pub(super) fn is_new_time(&self, now: Timestamp) -> bool {
-        let mut seen = self.seen.lock();
-        let is_new = seen.is_none_or(|seen| now < seen);
-        *seen = Some(now);
-        is_new
-    }
-
-    /// The look at all schedules did not come to its end.
-    pub(super) fn look_again(&self) {
-        *self.seen.lock() = None;
     }
 
     /// Notes that a schedule cannot be read; whether that is news.

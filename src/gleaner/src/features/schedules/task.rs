@@ -107,10 +107,10 @@ pub fn next_turn<K>(turns: &mut Turns<K>, most: usize) -> Vec<(OrgId, Vec<K>)> {
 pub(super) async fn tick_all(context: TaskContext) -> Result<()> {
     let scheduler = context.service::<Scheduler>();
     let now = context.now();
-    if scheduler.is_new_time(now)
+    if scheduler.seen.is_new(now)
         && let Err(error) = reconcile_all(&context, &scheduler).await
     {
-        scheduler.look_again();
+        scheduler.seen.forget();
         return Err(error);
     }
     let due = context.system().read(|tx| entries(tx, &SCHEDULES, &DUE, Some(now)))?;
@@ -220,7 +220,7 @@ async fn reconcile_all(context: &TaskContext, scheduler: &Scheduler) -> Result<(
             reconcile_org(&context.system().org(id), scheduler).await?;
         }
         if context.stopping() {
-            scheduler.look_again();
+            scheduler.seen.forget();
             break;
         }
     }

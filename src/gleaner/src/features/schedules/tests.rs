@@ -406,8 +406,8 @@ fn what_is_overdue_is_reported_once_and_by_the_boxes_own_time() {
     assert_eq!((look(2).len(), scheduler.missed()), (1, 2));
     assert!(scheduler.overdue(Vec::new(), clock.moment(), MINUTE).is_empty());
     assert_eq!(scheduler.overdue_count(), 0);
-    assert!(scheduler.is_new_time(Timestamp(5)), "at a start");
-    assert!(!scheduler.is_new_time(Timestamp(6)) && scheduler.is_new_time(Timestamp(5)));
+    assert!(scheduler.seen.is_new(Timestamp(5)), "at a start");
+    assert!(!scheduler.seen.is_new(Timestamp(6)) && scheduler.seen.is_new(Timestamp(5)));
 }
 
 /// Random days of a schedule: time goes on in steps of any length, the clock is set, runs end or go on, the schedule is
