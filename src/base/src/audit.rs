@@ -53,6 +53,8 @@ actions! {
     // Organizations, members, invitations, keys.
     OrgCreated "org.created" "org" "An organization was made.";
     OrgUpdated "org.updated" "org" "The organization was given another name.";
+    OrgRestoreStarted "org.restore_started" "org" "The operator had an organization brought back from a backup (backup).";
+    OrgRestored "org.restored" "org" "An organization came back from a backup, as it was at that moment; its outputs are switched off.";
     OrgErased "org.erased" "org" "An organization was put out of reach, to be removed with everything in it.";
     MemberJoined "member.joined" "user" "A person became a member: by an invitation, by the operator, or by their groups at the company's provider (by).";
     MemberRoleChanged "member.role_changed" "user" "A member was given another role.";

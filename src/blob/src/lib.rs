@@ -317,7 +317,7 @@ impl OrgBlobs {
     }
 
     /// Removes all pages of the organization for good, unfinished ones too, and gives what they took. From here on it
-    /// takes none, as long as this process lives.
+    /// takes none, as long as this process lives and nobody says [`OrgBlobs::admit`].
     pub async fn delete_all(&self) -> Result<BlobUsage, BlobError> {
         self.store.check()?;
         if self.store.is_held() {
@@ -347,6 +347,11 @@ impl OrgBlobs {
         })
         .await?;
         Ok(usage)
+    }
+
+    /// Takes pages again after [`OrgBlobs::delete_all`]: the organization comes back from a backup.
+    pub fn admit(&self) {
+        self.store.emptied.write().remove(&self.org);
     }
 
     /// What the organization keeps. Reads its folders.

@@ -2,7 +2,10 @@
 
 use crate::admin;
 use crate::config::Config;
-use crate::features::backups::{BackupStart, BackupState, Means, PAGES, Place, about, read_passphrase, show};
+use crate::features::backups::{
+    BackupStart, BackupState, Means, OrganizationRestoreStart, OrganizationRestoreState, PAGES, Place, about,
+    read_passphrase, show,
+};
 use crate::features::wiring::commands::Request;
 use crate::log;
 use backup::{BackupId, Destination, Manifest, Passphrase, Progress, Repository, RowsOf};
@@ -78,7 +81,7 @@ struct FromArguments {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  gleaner restore /mnt/backups --passphrase-file /etc/gleaner/passphrase\n  gleaner restore /mnt/backups --backup ID --without-key"
+    after_help = "Examples:\n  gleaner restore /mnt/backups --passphrase-file /etc/gleaner/passphrase\n  gleaner restore /mnt/backups --backup ID --without-key\n  gleaner restore /mnt/backups --organization \"Ada's Shop\""
 )]
 pub struct RestoreArguments {
     /// Where the backups are: a folder, or s3://BUCKET/PREFIX with the keys of [backup].
@@ -95,6 +98,10 @@ pub struct RestoreArguments {
     /// Leave out the key file that is in the backup: it will be put back from elsewhere.
     #[arg(long)]
     without_key: bool,
+    /// Bring back this organization alone, by its id or name, into the appliance that runs. It must be gone there: nothing is
+    /// written over. Its outputs come back switched off.
+    #[arg(long, value_name = "NAME", conflicts_with = "without_key")]
+    organization: Option<String>,
 }
 
 /// Reads a configuration.
@@ -113,8 +120,6 @@ pub fn back_up(arguments: BackupArguments, load: Load, runtime: &Runtime) -> Res
 
 fn make(arguments: MakeArguments, load: Load, runtime: &Runtime) -> Result<Value> {
     let config = load(arguments.config)?;
-    let absolute =
-        |path: &Path| std::path::absolute(path).map_err(|e| Error::internal("find the working directory", e));
     // The box stands in another folder than who types.
     let target = arguments.to.map(|to| target(&to)).transpose()?;
     let passphrase_file = arguments.passphrase_file.as_deref().map(absolute).transpose()?;
@@ -233,6 +238,9 @@ fn verify(repository: &Repository, id: Option<&str>) -> Result<Value> {
 /// Does what `gleaner restore` was typed for, and gives what to print.
 pub fn restore(arguments: &RestoreArguments, load: Load, runtime: &Runtime) -> Result<Value> {
     let config = load(arguments.config.clone())?;
+    if let Some(organization) = &arguments.organization {
+        return runtime.block_on(restore_organization(arguments, organization, &config.socket()));
+    }
     let place = Place::of(&config);
     let repository = place.repository(&target(&arguments.from)?, runtime.handle())?;
     let backup = chosen(&repository, arguments.backup.as_deref())?;
@@ -267,6 +275,46 @@ pub fn restore(arguments: &RestoreArguments, load: Load, runtime: &Runtime) -> R
         told["next"] = json!(format!("put the box's key file back at {key}, mode 0600, before you start it"));
     }
     Ok(told)
+}
+
+/// Has the box that runs bring one organization back, and waits for the end.
+async fn restore_organization(
+    arguments: &RestoreArguments,
+    organization: &str,
+    socket: &Path,
+) -> Result<Value> {
+    let start = OrganizationRestoreStart {
+        target: target(&arguments.from)?,
+        backup: arguments.backup.clone(),
+        organization: organization.to_owned(),
+        passphrase_file: arguments.passphrase_file.as_deref().map(absolute).transpose()?,
+    };
+    let begun = admin::call(socket, &Request::of(&start)?).await?;
+    let ask =
+        Request::of(&OrganizationRestoreState { number: begun["number"].as_u64().unwrap_or_default() })?;
+    let (mut shown, is_terminal) = (Value::Null, io::stderr().is_terminal());
+    loop {
+        let state = admin::call(socket, &ask).await?;
+        if let Some(failure) = state["ended"]["failure"].as_str() {
+            return Err(Error::conflict(failure));
+        }
+        if state["ended"].is_object() {
+            return Ok(state["ended"].clone());
+        }
+        let running = &state["running"];
+        if is_terminal && *running != shown {
+            let phase = running["phase"].as_str().unwrap_or_default();
+            let told = format!("{phase}: {} pages, {} rows", running["pages"], running["rows"]);
+            log::say(&mut io::stderr(), &told);
+            shown = running.clone();
+        }
+        tokio::time::sleep(ASKED_EVERY).await;
+    }
+}
+
+/// The path as the box may have it, which stands in another folder.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|e| Error::internal("find the working directory", e))
 }
 
 /// The name of the data folder with another end.

@@ -83,7 +83,7 @@ enum Command {
     },
     /// Make a backup of an appliance, whether it runs or is off; list or verify backups.
     Backup(BackupArguments),
-    /// Restore a backup into an empty data folder, of an appliance that is off.
+    /// Restore a backup into an empty data folder, of an appliance that is off; or one organization into one that runs.
     Restore(RestoreArguments),
     /// Let an agent on this machine use a box: the Model Context Protocol over standard input and output, passed on to the box.
     Mcp {

@@ -11,7 +11,7 @@ use super::migrate;
 use super::raw::{RawRow, View};
 use super::scope::Scope;
 use super::table::{AnyIndex, IndexForm, Reach, Table};
-use super::tx::index_entry;
+use super::tx::{SysWrite, index_entry};
 use super::usage;
 use base::Result;
 use base::codec::{self, Record};
@@ -192,6 +192,9 @@ pub trait AnyTable: Sync {
 
     /// Compares every row with every index, both ways.
     fn check(&self, walk: &CheckSnapshot<'_>) -> Result<TableReport>;
+
+    /// Puts a row of a backup in place, or removes one, with its index entries, and counts it; see `returning.rs`.
+    fn bring(&self, tx: &SysWrite<'_>, key: &[u8], value: Option<&[u8]>) -> Result<()>;
 }
 
 impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
@@ -233,6 +236,10 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
         }
         report.close();
         Ok(report)
+    }
+
+    fn bring(&self, tx: &SysWrite<'_>, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.bring_row(tx.raw(), key, value)
     }
 }
 
@@ -396,7 +403,7 @@ impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
 }
 
 /// The entries of an index that a row should have.
-fn entries_of<V>(
+pub(super) fn entries_of<V>(
     index: &dyn AnyIndex<V>,
     scope: &[u8],
     primary: &[u8],

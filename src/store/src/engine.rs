@@ -126,6 +126,7 @@ impl DatabaseHandle {
         if !learned.is_empty() {
             let mut known = Registry::clone(&self.known());
             known.add(learned);
+            known.opened.clear();
             self.known.store(Arc::new(known));
         }
     }

@@ -84,10 +84,11 @@ struct EraseWalk<'w> {
 }
 
 impl SysWrite<'_> {
-    /// Puts the organization behind a fence, for good: from here on it shows no rows and takes none, whoever still
-    /// holds a way to it. What it has is erased by [`SysWrite::erase_rows`].
+    /// Puts the organization behind a fence: from here on it shows no rows and takes none, whoever still holds a way to it.
+    /// What it has is erased by [`SysWrite::erase_rows`]. The fence stays, unless a backup brings the organization back
+    /// (`returning.rs`).
     pub fn fence(&self, org: OrgId) {
-        self.raw().fence(org);
+        self.raw().fence(org, true);
     }
 
     /// Erases up to about `cost_max` of what the store holds of a fenced organization, wherever it stands: queues and

@@ -1,7 +1,7 @@
 //! What the store knows of itself beside its rows: which organizations stand behind a fence, which indexes are global.
 //!
-//! Both are tables that only grow, read whole when the file is opened and added to by commits, so that asking costs a
-//! look into a set. A name in the register of global indexes is written with the first entry of the index: an erasure
+//! Both are tables that only grow (but for an organization that a backup brings back), read whole when the file is opened and
+//! added to by commits, so that asking costs a look into a set. A name in the register of global indexes is written with the first entry of the index: an erasure
 //! finds every one of them, also those of slices that this release does not have.
 
 use super::raw::View;
@@ -20,6 +20,8 @@ pub(super) const GLOBALS: &str = "global_indexes";
 #[derive(Clone, Default)]
 pub(super) struct Registry {
     pub(super) fences: HashSet<OrgId>,
+    /// Fences that an operation took away; empty in what is known.
+    pub(super) opened: HashSet<OrgId>,
     pub(super) globals: BTreeSet<&'static str>,
 }
 
@@ -40,12 +42,38 @@ impl Registry {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.fences.is_empty() && self.globals.is_empty()
+        self.fences.is_empty() && self.opened.is_empty() && self.globals.is_empty()
     }
 
+    /// Adds what an operation says; of one organization it says one thing only.
     pub(super) fn add(&mut self, more: Registry) {
-        self.fences.extend(more.fences);
+        for org in more.opened {
+            self.fences.remove(&org);
+            self.opened.insert(org);
+        }
+        for org in more.fences {
+            self.opened.remove(&org);
+            self.fences.insert(org);
+        }
         self.globals.extend(more.globals);
+    }
+}
+
+impl Registry {
+    /// Whether an organization stands behind a fence, as far as this says anything of it.
+    pub(super) fn says_fenced(&self, org: OrgId) -> Option<bool> {
+        let (fenced, opened) = (self.fences.contains(&org), self.opened.contains(&org));
+        (fenced || opened).then_some(fenced)
+    }
+
+    /// Says whether it does.
+    pub(super) fn say(&mut self, org: OrgId, fenced: bool) {
+        let (to, from) = match fenced {
+            true => (&mut self.fences, &mut self.opened),
+            false => (&mut self.opened, &mut self.fences),
+        };
+        from.remove(&org);
+        to.insert(org);
     }
 }
 

@@ -39,6 +39,7 @@ mod quota;
 mod raw;
 mod readable;
 mod refusals;
+mod returning;
 mod rewrite;
 mod salvage;
 mod scope;
@@ -73,6 +74,7 @@ pub use origin::{Actor, Origin};
 pub use passed::{is_unreadable, pass_over, passed_over, readable};
 pub use principal::{AuthMethod, Identity, Principal};
 pub use readable::Readable;
+pub use returning::{AUDIT_TABLES, BackupRow, Brought, META_TABLE, backup_layout, is_own_book};
 pub use rewrite::Rewritten;
 pub use salvage::{Salvaged, salvage};
 pub use scope::{OrgScope, SystemScope};
@@ -342,14 +344,14 @@ impl Store {
         result
     }
 
-    async fn write<T: Send + 'static>(
+    /// The operation with what every one has: whose it is, the seal of its audit rows, room, and whom it wakes.
+    fn audited<T, F: FnOnce(&WriteView<'_>, Now) -> Result<T>>(
         &self,
-        frees: bool,
-        run: impl FnOnce(&WriteView<'_>, Now) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
+        run: F,
+    ) -> impl FnOnce(&WriteView<'_>, &Now) -> Result<T> + use<T, F> {
         let (origin, shared) = (Origin::current(), Arc::clone(&self.inner.audit));
         let (room, bells) = (Arc::clone(&self.inner.room), Arc::clone(&self.inner.bells));
-        let audited = move |view: &WriteView<'_>, now: &Now| {
+        move |view, now| {
             let actor = origin.actor();
             view.act_for(origin, shared);
             view.hold_to(room);
@@ -358,7 +360,15 @@ impl Store {
             audit::check_operation(view, actor)?;
             usage::check(view, actor, now)?;
             Ok(value)
-        };
+        }
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        frees: bool,
+        run: impl FnOnce(&WriteView<'_>, Now) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let audited = self.audited(run);
         let writer = &self.inner.writer;
         // From here to the commit that has it.
         let mut span = trace::child("store.commit", SpanKind::Internal);
@@ -487,12 +497,8 @@ impl System {
         &self,
         run: impl FnOnce(&SysWrite<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let answer = self
-            .store
-            .inner
-            .writer
-            .submit(move |view, now| run(&SysWrite::new(view, SystemScope, now.clone())))?;
-        answer.blocking_recv().map_err(writer_gone)?
+        let audited = self.store.audited(move |view, now| run(&SysWrite::new(view, SystemScope, now)));
+        self.store.inner.writer.submit(audited)?.blocking_recv().map_err(writer_gone)?
     }
 
     /// One organization's rows, for background work that goes from organization to organization.

@@ -331,7 +331,7 @@ impl View for Batch<'_> {
     }
 
     fn is_fenced(&self, org: OrgId) -> bool {
-        self.known.fences.contains(&org) || self.learned.borrow().fences.contains(&org)
+        self.learned.borrow().says_fenced(org).unwrap_or_else(|| self.known.fences.contains(&org))
     }
 }
 
@@ -425,11 +425,11 @@ impl<'b> WriteView<'b> {
         }
     }
 
-    /// Puts the organization behind a fence.
-    pub(super) fn fence(&self, org: OrgId) {
-        if !self.is_fenced(org) {
-            self.set(super::known::FENCES, org.0.as_bytes().to_vec(), Some(Vec::new()));
-            self.learned.borrow_mut().fences.insert(org);
+    /// Puts the organization behind a fence, or takes that away.
+    pub(super) fn fence(&self, org: OrgId, stands: bool) {
+        if self.is_fenced(org) != stands {
+            self.set(super::known::FENCES, org.0.as_bytes().to_vec(), stands.then(Vec::new));
+            self.learned.borrow_mut().say(org, stands);
         }
     }
 
@@ -595,6 +595,6 @@ impl View for WriteView<'_> {
     }
 
     fn is_fenced(&self, org: OrgId) -> bool {
-        self.learned.borrow().fences.contains(&org) || self.batch.is_fenced(org)
+        self.learned.borrow().says_fenced(org).unwrap_or_else(|| self.batch.is_fenced(org))
     }
 }

@@ -4,6 +4,7 @@ mod away;
 mod damage;
 mod disk;
 mod load;
+mod organization;
 mod own;
 
 use crate::harness::process::Process;

@@ -247,6 +247,20 @@ async fn a_run_ends_where_credits_do_and_the_next_one_goes_on() {
     let is_again = |(url, times): &(String, usize)| before.get(url).is_some_and(|was| was < times);
     let again: Vec<_> = shop.asked().into_iter().filter(is_again).collect();
     assert!(again.is_empty(), "it begins where the one before it ended: {again:?}");
+    // Each run is told twice, as a crawl and not as any input.
+    let mut told = all(api, "/api/v1/events?kind=crawl.*,input.*&limit=50").await;
+    told.sort_by_key(|event| count(event, "seq"));
+    let kinds: Vec<_> = told.iter().map(|event| text(event, "kind")).collect();
+    assert_eq!(kinds, ["crawl.started", "crawl.completed", "crawl.started", "crawl.completed"], "{told:?}");
+    for (event, run) in [(&told[1], &cut), (&told[3], &rest)] {
+        let data = &event["data"];
+        assert_eq!(event["subject"], json!({ "type": "crawl", "id": input }));
+        assert_eq!([&data["runId"], &data["message"]], [&run["id"], &run["message"]], "{event}");
+        let counts = ["added", "changed", "jobsCreated"].map(|name| (count(data, name), count(run, name)));
+        assert!(counts.iter().all(|(told, was)| told == was), "{event} {run}");
+        let walk = [count(data, "pages"), count(data, "left")];
+        assert_eq!(walk, [count(run, "jobsCreated"), count(run, "pagesLeft")], "{event}");
+    }
     at.stop().await;
 }
 
@@ -322,7 +336,10 @@ async fn a_crawl_is_canceled_with_its_batch_and_ends_with_its_input() {
     expect(post(api, &format!("{batch}/cancel"), &json!({})).await, 202);
     let run = ended(api, &input).await;
     assert!(text(&run, "message").contains("canceled") && count(&run, "pagesLeft") >= 72, "{run}");
-    assert_eq!(expect(get(api, &batch).await, 200)["byStatus"]["running"], 0);
+    eventually("none of its jobs runs", PATIENCE, || async {
+        (expect(get(api, &batch).await, 200)["byStatus"]["running"] == 0).then_some(())
+    })
+    .await;
 
     let input = make(api, &new).await;
     let begun = begin(api, &input, &json!({})).await;

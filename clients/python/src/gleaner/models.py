@@ -1169,10 +1169,14 @@ class EventView(TypedDict):
     at: str
     #: `batch.completed`: All jobs of a batch have ended, however (`jobs`, `succeeded`, `failed`, `canceled`); again
     #: after each retry. `benchmark.completed`: All probes of a benchmark have ended (`status`, `completedProbes`,
-    #: `failedProbes`). `input.completed`: A run of an input has ended, and something was new or had changed (`runId`,
-    #: `added`, `changed`, `jobsCreated`, `message`). `input.failed`: A run of an input has failed (`runId`,
-    #: `message`). `input.failing`: Five runs of an input in a row have failed; or its document is gone for good, and
-    #: it is switched off (`reason`). `input.ingested`: A webhook has taken in a message (`accepted`, `duplicates`,
+    #: `failedProbes`). `crawl.completed`: A run of a crawl has ended (`runId`, `added`, `changed`, `jobsCreated`,
+    #: `pages` that were asked for, `failed`, `left`: pages that the next run begins with, `stopped`: why it asked for
+    #: no more, `message`). `crawl.failed`: A run of a crawl has failed (`runId`, `message`, and the rest as of
+    #: `crawl.completed`). `crawl.started`: A run of a crawl began (`runId`, `trigger`). `input.completed`: A run of
+    #: an input that is no crawl has ended, and something was new or had changed (`runId`, `added`, `changed`,
+    #: `jobsCreated`, `message`). `input.failed`: A run of an input that is no crawl has failed (`runId`, `message`).
+    #: `input.failing`: Five runs of an input in a row have failed; or its document is gone for good, and it is
+    #: switched off (`reason`). `input.ingested`: A webhook has taken in a message (`accepted`, `duplicates`,
     #: `invalid`, `jobsCreated`). `job.canceled`: A job was canceled before its end (`url`). `job.failed`: A job ended
     #: without what it was for (`url`, `error`, `outcome` of its last attempt, `attempts`). `job.queued`: A job was
     #: submitted, by a request, a retry or a schedule's run (`url`, `batchId`, which is a run's id). `job.started`: A
@@ -1182,28 +1186,29 @@ class EventView(TypedDict):
     #: before, `value`, `op`, `threshold` or `changePercent` and `comparedWith`). `monitor.no_data`: The statement of
     #: a monitor has begun to give no value (`reason`, and the rest as of `monitor.firing`). `monitor.ok`: It holds no
     #: more; data as of `monitor.firing`. `output.disabled`: The box switched an output off (`name`, `reason`: `gone`,
-    #: `failing` or `no_recipients`). `quota.low`: Less than a tenth of the period's credits is left (`plan`,
-    #: `remainingCredits`, `usedThisPeriod`). `result.changed`: Values differ from those of the page's previous result
-    #: (`jobId`, `url`, `pageType`, `changes` of `name`, `from`, `to`). `result.gone`: A page of which there are
-    #: values is not there any more: its site answered 404 or 410 (`jobId`, `url`, `pageType`, `status`); the result
-    #: that it is of is the last one. Once, until the page is read again. `result.new`: A page was read of which there
-    #: is no earlier result (`jobId`, `url`, `pageType`). `retention.removed`: What went because its time was over or
-    #: there were too many of it (`results` with their pages, `pages` alone), in one round. `schedule.completed`: All
-    #: jobs of a run have ended, however, or no URL matched (`runId`, `status`, `jobsCreated`, `succeeded`, `failed`,
-    #: `canceled`, `truncated`). `schedule.disabled`: The box found a schedule that it cannot read any more; it does
-    #: not fire (`reason`). `schedule.failed`: A run has ended that could not submit all its jobs (`runId`, `message`,
-    #: and how many were submitted and ended how). `schedule.missed`: A schedule's time passed and the box had decided
-    #: nothing about it (`scheduledFor`). `schedule.skipped`: A tick was left out, as the schedule's policy says
-    #: (`runId`, `status`, `scheduledFor`, `message`). `schedule.started`: A run began (`runId`, `trigger`,
-    #: `scheduledFor`); it finds its URLs and submits jobs. `schema.drifted`: A site has changed so that attributes
-    #: are not found any more (`domain`, `pageType`, `attributes` of `name`, `result`, `reason`, `fromVersion`,
-    #: `toVersion`). Once for each drift. `site_session.expired`: A site does not accept a session any more: it asks
-    #: for a login (`name`, `url` that was asked for). `storage.failing`: The organization's storage does not work
-    #: (`bucket`, `fault`, `message`): new pages are kept in the box meanwhile, and those that lie there cannot be
-    #: read. `storage.moved`: The last page has left a storage that pages are not kept in any more (`bucket`, and
-    #: `missing`: how many were not there). `storage.recovered`: A storage that did not work works again (`bucket`).
-    #: `suggestion.created`: A better ranking is suggested for a smart workflow (`workflowId`, `expectedGain`).
-    kind: Literal["batch.completed", "benchmark.completed", "input.completed", "input.failed", "input.failing", "input.ingested", "job.canceled", "job.failed", "job.queued", "job.started", "job.succeeded", "monitor.error", "monitor.firing", "monitor.no_data", "monitor.ok", "output.disabled", "quota.low", "result.changed", "result.gone", "result.new", "retention.removed", "schedule.completed", "schedule.disabled", "schedule.failed", "schedule.missed", "schedule.skipped", "schedule.started", "schema.drifted", "site_session.expired", "storage.failing", "storage.moved", "storage.recovered", "suggestion.created"]
+    #: `failing`, `no_recipients` or `restored`). `quota.low`: Less than a tenth of the period's credits is left
+    #: (`plan`, `remainingCredits`, `usedThisPeriod`). `result.changed`: Values differ from those of the page's
+    #: previous result (`jobId`, `url`, `pageType`, `changes` of `name`, `from`, `to`). `result.gone`: A page of which
+    #: there are values is not there any more: its site answered 404 or 410 (`jobId`, `url`, `pageType`, `status`);
+    #: the result that it is of is the last one. Once, until the page is read again. `result.new`: A page was read of
+    #: which there is no earlier result (`jobId`, `url`, `pageType`). `retention.removed`: What went because its time
+    #: was over or there were too many of it (`results` with their pages, `pages` alone), in one round.
+    #: `schedule.completed`: All jobs of a run have ended, however, or no URL matched (`runId`, `status`,
+    #: `jobsCreated`, `succeeded`, `failed`, `canceled`, `truncated`). `schedule.disabled`: The box found a schedule
+    #: that it cannot read any more; it does not fire (`reason`). `schedule.failed`: A run has ended that could not
+    #: submit all its jobs (`runId`, `message`, and how many were submitted and ended how). `schedule.missed`: A
+    #: schedule's time passed and the box had decided nothing about it (`scheduledFor`). `schedule.skipped`: A tick
+    #: was left out, as the schedule's policy says (`runId`, `status`, `scheduledFor`, `message`). `schedule.started`:
+    #: A run began (`runId`, `trigger`, `scheduledFor`); it finds its URLs and submits jobs. `schema.drifted`: A site
+    #: has changed so that attributes are not found any more (`domain`, `pageType`, `attributes` of `name`, `result`,
+    #: `reason`, `fromVersion`, `toVersion`). Once for each drift. `site_session.expired`: A site does not accept a
+    #: session any more: it asks for a login (`name`, `url` that was asked for). `storage.failing`: The organization's
+    #: storage does not work (`bucket`, `fault`, `message`): new pages are kept in the box meanwhile, and those that
+    #: lie there cannot be read. `storage.moved`: The last page has left a storage that pages are not kept in any more
+    #: (`bucket`, and `missing`: how many were not there). `storage.recovered`: A storage that did not work works
+    #: again (`bucket`). `suggestion.created`: A better ranking is suggested for a smart workflow (`workflowId`,
+    #: `expectedGain`).
+    kind: Literal["batch.completed", "benchmark.completed", "crawl.completed", "crawl.failed", "crawl.started", "input.completed", "input.failed", "input.failing", "input.ingested", "job.canceled", "job.failed", "job.queued", "job.started", "job.succeeded", "monitor.error", "monitor.firing", "monitor.no_data", "monitor.ok", "output.disabled", "quota.low", "result.changed", "result.gone", "result.new", "retention.removed", "schedule.completed", "schedule.disabled", "schedule.failed", "schedule.missed", "schedule.skipped", "schedule.started", "schema.drifted", "site_session.expired", "storage.failing", "storage.moved", "storage.recovered", "suggestion.created"]
     subject: SubjectView
     #: The registrable domain that it concerns; null where it concerns none.
     domain: str | None
@@ -4669,12 +4674,13 @@ DeliveryState = Literal["pending", "delivered", "failed"]
 
 Direction = Literal["asc", "desc"]
 
-DisabledReason = Literal["gone", "failing", "no_recipients"]
+DisabledReason = Literal["gone", "failing", "no_recipients", "restored"]
 """Why the box switched an output off.
 
 - `gone`: The endpoint answered 410.
 - `failing`: Nothing was delivered for five days.
 - `no_recipients`: Everybody whom it wrote to has unsubscribed, or their addresses bounce.
+- `restored`: The organization came back from a backup: what was sent since would be sent again.
 """
 
 DiscoveredBy = Literal["llm", "llm_multi_sample", "manual", "reverse_engineered"]

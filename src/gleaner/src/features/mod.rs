@@ -57,7 +57,7 @@ use server::task::{TaskContext, TaskSpec};
 use server::{Anonymous, Download, Mount, Need, Route, Services};
 use sql::{Horizon, TableSpec};
 use std::collections::HashMap;
-use store::{AnyTable, OrgRead, SysRead, SysWrite};
+use store::{AnyTable, OrgRead, OrgWrite, SysRead, SysWrite};
 use wiring::commands::Commands;
 use wiring::{Close, ConsumerSpec, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
 
@@ -96,6 +96,8 @@ pub struct Feature {
     pub personal: &'static [Personal],
     /// What this slice keeps of an organization outside of the store, or does for it.
     pub holdings: &'static [Holding],
+    /// What this slice does when a backup brings an organization back.
+    pub comeback: Comeback,
     /// What signed links of this slice lead to.
     pub links: &'static [Link],
     /// Where rows of its console tables lack a column that others have.
@@ -153,6 +155,7 @@ impl Feature {
         own_table: None,
         personal: &[],
         holdings: &[],
+        comeback: Comeback::NONE,
         links: &[],
         horizons: None,
         agents: None,
@@ -236,6 +239,25 @@ pub struct Holding {
     pub remove: fn(TaskContext, OrgId) -> BoxFuture<'static, Result<u64>>,
 }
 
+/// Changes a row of a backup on its way into the store, given the newest change record's number.
+pub type ComingRow = fn(row: &[u8], newest: u64) -> Result<Vec<u8>>;
+/// Part of an operation that opens an organization; gives how many things it concerned.
+pub type Opened = fn(&OrgWrite<'_>) -> Result<u64>;
+
+/// What a slice does when a backup brings an organization back, beside having its rows put in place.
+pub struct Comeback {
+    /// A table whose rows say where the store stood, and what they become.
+    pub rows: Option<(&'static str, ComingRow)>,
+    /// Part of the operation that opens the organization, with its name in what the operator is told. Bounded.
+    pub open: Option<(&'static str, Opened)>,
+    /// What is kept in memory of files that were put in place. Blocking, before it is opened.
+    pub files: Option<fn(&Services, OrgId)>,
+}
+
+impl Comeback {
+    pub const NONE: Comeback = Comeback { rows: None, open: None, files: None };
+}
+
 /// What a kind of signed links leads to.
 pub struct Link {
     /// Stands in the link: never change one.
@@ -277,9 +299,9 @@ pub static ALL: &[&Feature] = &[
     &agents::FEATURE,
     &analytics::FEATURE,
     &audit::FEATURE,
-    &backups::FEATURE,
     &raw::FEATURE,
     &account::FEATURE,
+    &backups::FEATURE,
     &console::FEATURE,
     &telemetry::FEATURE,
     &oidc::FEATURE,

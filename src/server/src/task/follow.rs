@@ -51,6 +51,13 @@ pub trait Consumer: Send + Sync + 'static {
 
     /// Removes what it has of an organization that stands behind a fence; gives how many things that were.
     fn forget(&self, org: OrgId) -> Result<u64>;
+
+    /// Makes what it has of an organization out of the rows that a backup has brought back behind its fence
+    /// (`SysRead::behind_fence`), before that is taken away. Their changes are told to nobody. May be called again.
+    fn recall(&self, org: OrgId) -> Result<()> {
+        let _ = org;
+        Ok(())
+    }
 }
 
 /// Follows the changes until the box drains: the activation of a consumer's task.

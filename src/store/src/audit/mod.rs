@@ -56,6 +56,9 @@ pub struct Chain {
 /// Tables in which every organization with a chain has a row.
 pub(super) const ORG_TABLES: &[&str] = &["audit_heads", "audit"];
 
+/// The tables of organizations' chains: rows, ends, and what both are found by.
+pub const AUDIT_TABLES: [&str; 4] = ["audit", "audit_heads", "audit.by_actor", "audit.by_resource"];
+
 /// An organization's chain.
 pub(super) static OF_ORG: Chain = Chain {
     rows: "audit",

@@ -209,9 +209,11 @@ export function Badge({ state }: { state: string }) {
   return <span class={`badge ${KINDS[state] ?? ""}`}>{state.replaceAll("_", " ")}</span>;
 }
 
-export function Tags({ tags }: { tags: readonly string[] }) {
+/** Tags, or the word for none of them. */
+export function Tags({ tags, none }: { tags: readonly string[]; none?: string }) {
   return (
     <>
+      {tags.length === 0 && none && <span class="dim">{none}</span>}
       {tags.map((tag) => (
         <span class="tag" key={tag} title={tag}>
           {tag}

@@ -58,6 +58,7 @@ const DISABLED: Record<DisabledReason, string> = {
   gone: "its endpoint said that it is gone for good",
   failing: "nothing was delivered for five days",
   no_recipients: "nobody is left who gets its letters",
+  restored: "the organization came back from a backup, and what it would send now was sent before",
 };
 
 /** Recipients that are named in a line. */
@@ -147,7 +148,7 @@ function OutputPage({ id }: { id: string }) {
               row.email && ["Letters", whenOf(row.email)],
               row.email && ["Waiting for a letter", number(row.email.waiting)],
                 ["Events", <Tags tags={row.events} />],
-              ["Tags", row.tags.length > 0 ? <Tags tags={row.tags} /> : "any"],
+              ["Tags", <Tags tags={row.tags} none="any" />],
               ["Domain", row.domain ?? "any"],
               ["Page types", row.pageTypes.join(", ") || "any"],
               ["Condition", <span class="mono">{row.condition ?? "none"}</span>],

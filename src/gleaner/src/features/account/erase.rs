@@ -410,6 +410,38 @@ impl From<ErasureV1> for ErasureView {
     }
 }
 
+/// Erasures of one look.
+const ERASURES_PER_LOOK: usize = 1_000;
+
+/// Looks through every erasure, oldest first, until one is found.
+fn find_erasure<T>(tx: &SysRead<'_>, found: impl Fn(&ErasureV1) -> Option<T>) -> Result<Option<T>> {
+    let mut after = None;
+    loop {
+        let rows = tx.scan(&ERASURES, after.as_ref(), Order::Ascending, ERASURES_PER_LOOK)?;
+        if let Some(it) = rows.iter().find_map(|(_, row)| found(row)) {
+            return Ok(Some(it));
+        }
+        match rows.last() {
+            Some((last, _)) => after = Some(*last),
+            None => return Ok(None),
+        }
+    }
+}
+
+/// The erasure of an organization that still goes on.
+pub fn open_erasure(tx: &SysRead<'_>, org: OrgId) -> Result<Option<ErasureId>> {
+    find_erasure(tx, |row| {
+        let is_its_own = matches!(row.subject, SubjectV1::Organization { id } if id == org);
+        (is_its_own && row.phase != PhaseV1::Done).then_some(row.id)
+    })
+}
+
+/// Whether a person had their account erased: whoever did does not come back with a backup.
+pub fn has_left(tx: &SysRead<'_>, person: UserId) -> Result<bool> {
+    let left = |row: &ErasureV1| matches!(row.subject, SubjectV1::Person { id, .. } if id == person);
+    Ok(find_erasure(tx, |row| left(row).then_some(()))?.is_some())
+}
+
 /// The newest erasures, done or not; what `gleaner admin erasures` prints.
 pub fn list_erasures(tx: &SysRead<'_>, limit: usize) -> Result<Vec<ErasureView>> {
     let rows = tx.scan(&ERASURES, None, Order::Descending, limit)?;

@@ -1,6 +1,7 @@
 //! What `gleaner backup` asks of a box that runs.
 
 use super::config::read_passphrase;
+use super::organization::{OrganizationRestoreStart, OrganizationRestoreState};
 use super::place::Wanted;
 use super::service::Backups;
 use crate::features::wiring::commands::{Commands, Operation, OperationSpec, Request, Typed};
@@ -15,8 +16,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use store::Event;
 
-pub(super) const COMMANDS: Commands =
-    Commands::of::<BackupsCommand>(&[OperationSpec::of::<BackupStart>(), OperationSpec::of::<BackupState>()]);
+pub(super) const COMMANDS: Commands = Commands::of::<BackupsCommand>(&[
+    OperationSpec::of::<BackupStart>(),
+    OperationSpec::of::<BackupState>(),
+    OperationSpec::of::<OrganizationRestoreStart>(),
+    OperationSpec::of::<OrganizationRestoreState>(),
+]);
 
 #[derive(Subcommand)]
 enum BackupsCommand {

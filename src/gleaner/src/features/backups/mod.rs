@@ -6,6 +6,7 @@
 mod bucket;
 mod commands;
 mod config;
+mod organization;
 mod place;
 mod rows;
 mod service;
@@ -13,6 +14,8 @@ mod task;
 
 pub use commands::{BackupStart, BackupState};
 pub use config::{BackupConfig, read_passphrase};
+use organization::Returns;
+pub use organization::{OrganizationRestoreStart, OrganizationRestoreState};
 pub use place::{Done, Means, PAGES, Place, Wanted};
 pub use service::{Backups, about, show};
 
@@ -34,15 +37,18 @@ const DUE_EVERY: Duration = Duration::from_secs(5);
 
 pub static FEATURE: Feature = Feature {
     name: "backups",
-    uses: &["mail", "schedules"],
+    uses: &["account", "api_keys", "auth", "mail", "schedules"],
     sections: &[SectionSpec::of::<BackupConfig>()],
     open: Some(open),
     status: Some(status),
     gauges: Some(gauges),
     commands: Some(commands::COMMANDS),
-    tables: &[&rows::BACKUPS],
-    needs: &[Need::of::<Backups>(), Need::of::<BlobStore>()],
-    tasks: &[TaskSpec::new("backups.due", DUE_EVERY, |context| Box::pin(task::begin_due(context)))],
+    tables: &[&rows::BACKUPS, &rows::COMING],
+    needs: &[Need::of::<Backups>(), Need::of::<Returns>(), Need::of::<BlobStore>()],
+    tasks: &[
+        TaskSpec::new("backups.due", DUE_EVERY, |context| Box::pin(task::begin_due(context))),
+        TaskSpec::new(organization::TASK, DUE_EVERY, |context| Box::pin(organization::carry(context))),
+    ],
     close: Some(close),
     ..Feature::NONE
 };
@@ -55,6 +61,7 @@ fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
             place.backup.passphrase()?;
         }
         wiring.hang::<Backups>(Backups::new(place));
+        wiring.hang::<Returns>(Returns::default());
         Ok(())
     })
 }

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 /// Folders of the data folder that are made anew from the store.
-const DERIVED: [&str; 2] = ["search", "snapshots"];
+pub(super) const DERIVED: [&str; 2] = ["search", "snapshots"];
 /// The folder of pages, which are kept one by one.
 pub const PAGES: &str = "pages";
 

@@ -2,6 +2,7 @@
 
 use base::clock::Timestamp;
 use base::codec::Record;
+use base::ids::OrgId;
 use serde::{Deserialize, Serialize};
 use store::SysTable;
 
@@ -29,3 +30,17 @@ pub struct GoodBackupV1 {
 impl Record for BackupsV1 {}
 
 pub(super) static BACKUPS: SysTable<(), BackupsV1> = SysTable::new("backups", "Backups");
+
+/// The organization that is being brought back, if one is. The row stands from before its first row is put in place until it
+/// is opened: one that nobody carries on is of a process that died, and what that left is removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComingV1 {
+    pub org: OrgId,
+    pub backup: String,
+    pub began_at: Timestamp,
+}
+
+impl Record for ComingV1 {}
+
+pub(super) static COMING: SysTable<(), ComingV1> =
+    SysTable::new("organization_coming_back", "Organization that comes back");

@@ -11,6 +11,7 @@ use base::ids::{OrgId, UserId};
 use base::{Error, Result};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
+use server::Services;
 use server::task::TaskContext;
 use std::fs;
 use std::io;
@@ -24,6 +25,11 @@ pub(super) static HOLDINGS: &[Holding] = &[
     Holding { name: "result files", remove: remove_results },
     Holding { name: "export files", remove: remove_exports },
 ];
+
+/// Counts the files of an organization that a backup has brought back.
+pub(super) fn recount(services: &Services, org: OrgId) {
+    services.service::<Queries>().kept.recount(org);
+}
 
 /// Ends the statements that run and the workers that have served the organization, then removes all results.
 fn remove_results(context: TaskContext, org: OrgId) -> BoxFuture<'static, Result<u64>> {

@@ -53,7 +53,7 @@ pub use switch::{KillSwitchOrder, KillTarget, load_kill_switches};
 pub use task::recover;
 pub use watched::StatementWatcher;
 
-use super::Feature;
+use super::{Comeback, Feature};
 use crate::config::SectionSpec;
 use crate::features::wiring::ConsumerSpec;
 use base::ids::QueryId;
@@ -218,6 +218,7 @@ pub static FEATURE: Feature = Feature {
     ],
     needs: &[Need::of::<Queries>(), Need::of::<SnapshotFeed>(), Need::of::<Exports>()],
     personal: erase::KINDS,
+    comeback: Comeback { files: Some(erase::recount), ..Comeback::NONE },
     holdings: erase::HOLDINGS,
     links: exports::LINKS,
     ..Feature::NONE

@@ -188,6 +188,10 @@ impl Consumer for SnapshotFeed {
     fn forget(&self, org: OrgId) -> Result<u64> {
         self.remove_org(org)
     }
+
+    fn recall(&self, org: OrgId) -> Result<()> {
+        self.recall_org(org)
+    }
 }
 
 /// A statement through a worker.

@@ -213,6 +213,26 @@ impl SearchFeed {
         self.index.remove_org(org.0).map(|erased| erased.documents).map_err(search_error)
     }
 
+    /// Takes in the results of an organization that a backup brings back, before its fence goes. Blocks, and holds up what others
+    /// have told for one commit at a time.
+    pub fn recall_org(&self, org: OrgId) -> Result<()> {
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let _feeding = self.feeding.lock();
+            let position = self.committed().max(self.index.position());
+            while self.index.staged_changes() < CHANGES_PER_COMMIT {
+                let keys = self
+                    .system
+                    .read(|tx| tx.behind_fence(org).keys(RESULTS.name(), after.as_deref(), ROWS_PER_READ))?;
+                let Some(last) = keys.last() else { return self.commit(position) };
+                after = Some(last.clone());
+                let jobs: Vec<_> = keys.iter().filter_map(|key| Some((org, JobId::decode(key)?))).collect();
+                self.stage_rows(&jobs, self.index.position(), true)?;
+            }
+            self.commit(position)?;
+        }
+    }
+
     /// Applies every change there is and commits, and looks at the index if there is a reason to. Blocks; one call at a time.
     /// `stop` ends a long refill, and a long look, early.
     pub fn catch_up(&self, stop: &dyn Fn() -> bool) -> Result<()> {
@@ -406,7 +426,7 @@ impl SearchFeed {
                 .filter(|key| seen.insert(*key))
                 .collect();
             for keys in keys.chunks(ROWS_PER_READ) {
-                self.stage_rows(keys, self.index.position())?;
+                self.stage_rows(keys, self.index.position(), false)?;
             }
             if self.index.staged_changes() >= CHANGES_PER_COMMIT {
                 self.commit(position)?;
@@ -419,11 +439,12 @@ impl SearchFeed {
         Ok(())
     }
 
-    /// Stages the rows as they are now.
-    fn stage_rows(&self, keys: &[(OrgId, JobId)], position: u64) -> Result<()> {
+    /// Stages the rows as they are now; those behind a fence are gone, unless their organization comes back.
+    fn stage_rows(&self, keys: &[(OrgId, JobId)], position: u64, comes_back: bool) -> Result<()> {
         let changes = self.system.read(|tx| {
             let change = |(org, job): &(OrgId, JobId)| {
-                let row = match tx.org(*org).get(&RESULTS, job) {
+                let own = if comes_back { tx.behind_fence(*org) } else { tx.org(*org) };
+                let row = match own.get(&RESULTS, job) {
                     // Nobody finds it, and it keeps nobody else's from being found.
                     Err(error) if error.code() == Code::InternalError => {
                         tracing::error!(%org, %job, %error, "a result cannot be read and is left out of the search index");

@@ -71,10 +71,10 @@ pub use turns::ReadingTurns;
 pub use views::{plain_rows, typed_rows};
 pub use wire::{PendingView, ResultMetadata, ResultView};
 
-use crate::features::Feature;
 use crate::features::billing::Retention;
 use crate::features::urls::check_page_type;
 use crate::features::wiring::ConsumerSpec;
+use crate::features::{Comeback, Feature};
 use base::ids::{JobId, ResultId};
 use base::limits::LIST_BYTES_MAX;
 use base::page::{PageRequest, decode_cursor, encode_cursor};
@@ -208,6 +208,7 @@ pub static FEATURE: Feature = Feature {
     ],
     views: views::VIEWS,
     shared_views: schemas_table::SHARED_VIEWS,
+    comeback: Comeback { rows: Some((RESULTS.name(), rows::as_of_now)), ..Comeback::NONE },
     holdings: erase::HOLDINGS,
     links: stored::LINKS,
     horizons: Some(columns::horizons),

@@ -79,6 +79,10 @@ impl Consumer for SearchFeed {
     fn forget(&self, org: OrgId) -> Result<u64> {
         self.remove_org(org)
     }
+
+    fn recall(&self, org: OrgId) -> Result<()> {
+        self.recall_org(org)
+    }
 }
 
 /// A document into the index and back. Searches of an index that is being filled anew find what is in it, so nobody is

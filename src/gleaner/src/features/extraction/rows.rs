@@ -4,9 +4,10 @@
 //! search index need of a result is all in its row, so both can be rebuilt from the rows alone.
 
 use base::clock::{Moment, Timestamp};
-use base::codec::{CodecError, Json, Record, decode_body};
+use base::codec::{self, CodecError, Json, Record, decode_body};
 use base::ids::{JobId, ResultId, SchemaId, UrlId};
 use base::terms::PageType;
+use base::{Error, Result};
 use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -485,6 +486,17 @@ pub static SCHEMAS_CONFIRMED: SysTable<SchemaKey, SchemaConfirmedV1> =
 
 pub static SCHEMA_HEADS: SysTable<SchemaPair, SchemaHeadV1> =
     SysTable::new("platform_schema_heads", "Schema");
+
+/// A result of a backup as this store may have it: its change record is one that there has been here.
+pub(super) fn as_of_now(row: &[u8], newest: u64) -> Result<Vec<u8>> {
+    let damaged = |e: CodecError| Error::conflict(format!("a result of the backup cannot be read: {e}"));
+    let mut result: ResultV4 = codec::decode(row).map_err(damaged)?;
+    if result.sequence <= newest {
+        return Ok(row.to_vec());
+    }
+    result.sequence = newest;
+    codec::encode(&result).map_err(damaged)
+}
 
 #[cfg(test)]
 mod tests {

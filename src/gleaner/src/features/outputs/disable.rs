@@ -10,7 +10,7 @@ use base::audit::Action;
 use base::ids::OrgId;
 use base::permission::{Permission, Role};
 use serde_json::json;
-use store::{Event, Order, SysWrite};
+use store::{Event, Order, OrgWrite, SysWrite};
 use uuid::Uuid;
 
 /// Members that are looked at for owners and administrators.
@@ -21,7 +21,7 @@ const TOLD_MAX: usize = 20;
 pub(super) static DISABLED: EventKind = EventKind::new(
     "output.disabled",
     Permission::IntegrationsRead,
-    "The box switched an output off (`name`, `reason`: `gone`, `failing` or `no_recipients`).",
+    "The box switched an output off (`name`, `reason`: `gone`, `failing`, `no_recipients` or `restored`).",
 );
 
 /// Switches an output off. What waits to be sent stays, and goes on when it is switched on again.
@@ -35,6 +35,30 @@ pub(super) fn disable(tx: &SysWrite<'_>, turn: Turn, reason: DisabledReason, url
     NewEvent::of(&DISABLED, row.id).data(data).write(&own)?;
     own.audit(Event::new(Action::OutputDisabled).of(row.id).with("reason", reason.name()))?;
     tell(tx, turn.org, (&row.name, row.id.into()), reason, url)
+}
+
+/// Outputs of one look.
+const OUTPUTS_PER_LOOK: usize = 500;
+
+/// Switches off every output of an organization that a backup has brought back: what it would send now was sent since. Whoever
+/// looks after them switches them on again. Gives how many.
+pub(super) fn after_comeback(own: &OrgWrite<'_>) -> Result<u64> {
+    let (mut off, mut after) = (0, None);
+    loop {
+        let rows = own.scan(&OUTPUTS, after.as_ref(), Order::Ascending, OUTPUTS_PER_LOOK)?;
+        let Some((last, _)) = rows.last() else { return Ok(off) };
+        after = Some(*last);
+        for (id, mut row) in rows.into_iter().filter(|(_, row)| row.is_enabled) {
+            let reason = DisabledReason::Restored;
+            (row.is_enabled, row.disabled_reason, row.disabled_at) = (false, Some(reason), Some(own.now()));
+            (row.updated_at, row.revision) = (own.now(), row.revision + 1);
+            own.put(&OUTPUTS, &id, &row)?;
+            let data = json!({ "name": row.name, "reason": reason.name() });
+            NewEvent::of(&DISABLED, id).data(data).write(own)?;
+            own.audit(Event::new(Action::OutputDisabled).of(id).with("reason", reason.name()))?;
+            off += 1;
+        }
+    }
 }
 
 /// Writes to who answers for the organization.
@@ -61,6 +85,7 @@ fn tell(
                 DisabledReason::NoRecipients => {
                     "everybody that it wrote to has unsubscribed, or their addresses bounce"
                 }
+                DisabledReason::Restored => "the organization came back from a backup",
                 DisabledReason::Failing => "nothing could be delivered to its endpoint for five days",
             },
             url,

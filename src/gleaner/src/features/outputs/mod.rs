@@ -30,7 +30,7 @@ mod wire;
 
 pub use config::OutputsConfig;
 
-use super::{Feature, Holding};
+use super::{Comeback, Feature, Holding};
 use crate::config::SectionSpec;
 use crate::features::auth::Auth;
 use crate::features::events::log_ends;
@@ -144,6 +144,11 @@ pub static FEATURE: Feature = Feature {
     ],
     views: &[views::OUTPUT_VIEW, views::DELIVERY_VIEW],
     folders: &[Folder { name: FOLDER, is_needed: false }],
+    comeback: Comeback {
+        open: Some(("outputsSwitchedOff", disable::after_comeback)),
+        files: Some(|services, org| services.service::<Deliverer>().room.recount(org)),
+        ..Comeback::NONE
+    },
     holdings: &[Holding {
         name: "files of outputs",
         remove: |context, org| {

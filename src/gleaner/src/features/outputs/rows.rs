@@ -55,6 +55,8 @@ base::words! {
         Failing "failing",
         /// Everybody whom it wrote to has unsubscribed, or their addresses bounce.
         NoRecipients "no_recipients",
+        /// The organization came back from a backup: what was sent since would be sent again.
+        Restored "restored",
     }
 }
 

@@ -41,9 +41,12 @@ static OUTPUT_TABLE: LazyLock<ConsoleTable<OutputV2>> = LazyLock::new(|| {
             Column::required("is_enabled", Kind::Bool, "Whether it delivers", |row| {
                 Cell::Bool(row.is_enabled)
             }),
-            Column::nullable("disabled_reason", Kind::Text, "gone, failing or no_recipients", |row| {
-                optional_text(row.disabled_reason.map(|reason| reason.name()))
-            }),
+            Column::nullable(
+                "disabled_reason",
+                Kind::Text,
+                "gone, failing, no_recipients or restored",
+                |row| optional_text(row.disabled_reason.map(|reason| reason.name())),
+            ),
             Column::required("created_at", Kind::Timestamp, "When it was made", |row| time(row.created_at)),
         ],
     )

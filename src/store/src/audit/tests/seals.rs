@@ -13,9 +13,13 @@ async fn a_sealed_end_cannot_be_made_anew() {
     };
     store.seal_audit(seal, check);
     let org = store.system().org(OrgId::new());
-    for _ in 0..3 {
+    for _ in 0..2 {
         note(&org, Action::UrlCreated).await;
     }
+    // A thread outside the runtime seals as well.
+    let (system, id) = (store.system().clone(), org.id());
+    let told = move |tx: &crate::SysWrite<'_>| tx.org(id).audit(Event::new(Action::UrlCreated));
+    tokio::task::spawn_blocking(move || system.write_blocking(told)).await.unwrap().unwrap();
     let found = || {
         let id = Some(org.id());
         let look = |tx: &crate::SysRead<'_>| {

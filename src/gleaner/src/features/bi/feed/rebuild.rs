@@ -45,6 +45,17 @@ impl SnapshotFeed {
         Ok(())
     }
 
+    /// Makes the tables of an organization that a backup brings back, before its fence goes. Blocking.
+    pub(crate) fn recall_org(&self, org: OrgId) -> Result<()> {
+        let _feeding = self.feeding.lock();
+        if !self.progress.lock().begun {
+            return Err(Error::unavailable(
+                "the SQL tables of the box are not ready yet; try again in a moment",
+            ));
+        }
+        self.rebuild(org, self.applied())
+    }
+
     pub(super) fn rebuild(&self, org: OrgId, newest: u64) -> Result<()> {
         let committed_at_ms = self.system.clock().now().millis();
         self.reset(org)?;
@@ -53,7 +64,10 @@ impl SnapshotFeed {
             let mut after: Option<Vec<u8>> = None;
             loop {
                 let (rows, last) = self.page(org, source, after.as_deref())?;
-                self.keep_tables(org, &rows)?;
+                // Behind a fence nothing is written; a description that is too old is with the next change.
+                if !self.system.read(|tx| Ok(tx.is_fenced(org)))? {
+                    self.keep_tables(org, &rows)?;
+                }
                 if !rows.is_empty() {
                     self.snapshots.fill(org.0, rows).map_err(failed)?;
                 }
@@ -75,7 +89,9 @@ impl SnapshotFeed {
         source: &'static str,
         after: Option<&[u8]>,
     ) -> Result<(Vec<TableChange>, Option<Vec<u8>>)> {
-        self.system.org(org).read(|tx| {
+        self.system.read(|tx| {
+            // Whoever may not come back is not rebuilt; one that a backup brings back is still behind its fence.
+            let tx = &tx.behind_fence(org);
             let keys = tx.keys(source, after, PAGE_ROWS)?;
             let mut rows = Vec::new();
             for key in &keys {

@@ -10,6 +10,7 @@ mod pages;
 mod rules;
 mod take;
 
+use super::changes;
 use super::crawl_rows::{
     CRAWL_CONTENTS, CRAWL_PAGES, CRAWL_RUNS, CRAWL_SHAPES, CRAWLS, CrawlPageV2, CrawlRunV1, CrawlV1,
     FRONTIER_TERMS, FRONTIERS, FRONTIERS_GONE, FrontierTermsV1, FrontierV1, KEPT_BY_NONE, PAGES_UNDER_WAY,
@@ -177,6 +178,7 @@ fn begin(tx: &OrgWrite<'_>, id: InputRunId) -> Result<()> {
     input.last_run_at = run.started_at;
     tx.put(&RUNS, &id, &run)?;
     tx.put(&INPUTS, &input.id, &input)?;
+    changes::started(tx, &run)?;
     let before = tx.get(&FRONTIERS, &input.id)?;
     let goes_on = |frontier: &FrontierV1| {
         !run.is_full && frontier.terms == input.terms && frontier.waiting + frontier.under_way > 0
