@@ -130,7 +130,7 @@ function InputPage({ id }: { id: string }) {
             ["Next", <Time at={row.nextRunAt} />],
             ["Only", row.include.join(", ") || "all"],
             ["None like", row.exclude.join(", ") || "–"],
-            ["Tags", row.tags.length > 0 ? <Tags tags={row.tags} /> : <span class="dim">none</span>],
+            ["Tags", <Tags tags={row.tags} none="none" />],
             row.kind !== "crawl" && ["Collects", row.submitJobs ? "what is new, at once" : "nothing by itself"],
           ]} />
         </Panel>

@@ -133,7 +133,7 @@ function JobPage({ id }: { id: string }) {
             row.batchId && ["Batch", <><a href={`#/batches/${row.batchId}`}>{row.batchId}</a></>],
             row.scheduleId && ["Schedule", <><a href={`#/schedules/${row.scheduleId}`}>{row.scheduleId}</a></>],
             row.externalId && ["Your own id", row.externalId],
-            ["Tags", row.tags.length > 0 ? <Tags tags={row.tags} /> : <span class="dim">none</span>],
+            ["Tags", <Tags tags={row.tags} none="none" />],
             ["Options", <><pre>{JSON.stringify(row.options, null, 1)}</pre></>],
             ...Object.entries(row.metadata).map(([name, value]) => [name, shown(value)] as const),
           ]} />

@@ -168,7 +168,7 @@ function ResultPage({ id }: { id: string }) {
             ["Quality", percent(row.quality?.composite)],
             ["Visited", <Time at={row.scrapedAt} exact />],
             ["Job", <><a href={`#/jobs/${row.jobId}`}>{row.jobId.slice(-12)}</a></>],
-            ["Tags", row.tags.length > 0 ? <Tags tags={row.tags} /> : <span class="dim">none</span>],
+            ["Tags", <Tags tags={row.tags} none="none" />],
           ]} />
         </Panel>
       </div>

@@ -167,7 +167,7 @@ function SchedulePage({ id }: { id: string }) {
             <Facts of={[
               ["Expression", <span class="mono">{row.cron}</span>],
               ["Zone", row.timezone],
-              ["URLs", row.urlIds ? `${number(row.urlIds.length)} named ones` : row.tagFilters.length > 0 ? <Tags tags={row.tagFilters} /> : "all"],
+              ["URLs", row.urlIds ? `${number(row.urlIds.length)} named ones` : <Tags tags={row.tagFilters} none="all" />],
               ["Overlap", row.overlap === "skip" ? "left out" : "waits"],
               ["Missed", row.misfire === "skip" ? "left out" : "made up for once"],
               ["Spread", <>{row.jitterSeconds} s</>],
@@ -209,7 +209,7 @@ export function Schedules() {
           columns={[
             { title: "Name", cell: (row) => <a href={`#/schedules/${row.id}`}>{row.name}</a> },
             { title: "When", cell: (row) => <>{inWords(row.cron)}<div class="hint">{row.timezone}</div></> },
-            { title: "URLs", cell: (row) => (row.tagFilters.length > 0 ? <Tags tags={row.tagFilters} /> : <span class="dim">{row.urlIds ? "named ones" : "all"}</span>) },
+            { title: "URLs", cell: (row) => <Tags tags={row.tagFilters} none={row.urlIds ? "named ones" : "all"} /> },
             { title: "Next", cell: (row) => (row.isEnabled ? <Time at={row.nextFireAt} /> : <span class="dim">paused</span>) },
             { title: "Last", cell: (row) => <Time at={row.lastRunAt} /> },
             { title: "", cell: (row) => may("schedules:write") && <Act small does={toggle(row)}>{row.isEnabled ? "Pause" : "Switch on"}</Act> },

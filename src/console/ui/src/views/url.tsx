@@ -116,7 +116,7 @@ export function UrlPage({ id }: { id: string }) {
               ["Address", <span class="mono">{row.url}</span>],
               ["Domain", <><a href={`#/urls?domain=${encodeURIComponent(row.domain)}`}>{row.domain}</a></>],
               ["Page type", row.pageType ?? "found out by its pages"],
-              ["Tags", row.tags.length > 0 ? <Tags tags={row.tags} /> : <span class="dim">none</span>],
+              ["Tags", <Tags tags={row.tags} none="none" />],
               ["Last job", row.lastJobId ? <a href={`#/jobs/${row.lastJobId}`}>{row.lastStatus}</a> : "none yet"],
               ["Collected", <Time at={row.lastScrapedAt} />],
               ["Registered", <Time at={row.createdAt} exact />],
