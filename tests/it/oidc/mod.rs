@@ -1,6 +1,7 @@
 //! Sign-in with the company's accounts: aboutProvider, beginProviderSignIn, finishProviderSignIn, endProviderSession,
 //! providerSessionEnded. Providers are one that says what a test wants, and a real one (npm's `oidc-provider`).
 
+mod browser;
 mod hostile;
 mod people;
 mod real;

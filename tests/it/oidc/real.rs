@@ -135,15 +135,17 @@ impl Wanderer {
     }
 }
 
-async fn governed(provider: &Real) -> Appliance {
-    let at = Appliance::start_with(&[
+/// A box whose people come from this provider, with these keys more.
+pub(super) async fn governed(provider: &Real, more: &[(&str, &str)]) -> Appliance {
+    let mut settings = vec![
         ("OIDC__ISSUER", provider.issuer()),
         ("OIDC__CLIENT_ID", "gleaner"),
         ("OIDC__CLIENT_SECRET", SECRET),
         ("OIDC__ORGANIZATION", "Acme"),
         ("OIDC__GROUPS", r#"{ admins = "admin", staff = "viewer" }"#),
-    ])
-    .await;
+    ];
+    settings.extend(more);
+    let at = Appliance::start_with(&settings).await;
     made(&at, "owner@acme.example", Some(("Acme", Role::Owner))).await;
     at
 }
@@ -157,7 +159,7 @@ async fn people_of_a_real_provider_come_and_go() {
         ("ES256", "client_secret_basic"),
         ("EdDSA", "client_secret_post"),
     ] {
-        let at = governed(&provider).await;
+        let at = governed(&provider, &[]).await;
         let begin = format!("{}{PLACE}/begin?to=/start", at.app().url());
         provider.told(json!({ "box": at.app().url(), "alg": alg, "auth": auth })).await;
         provider.told(json!({ "account": { "sub": "ada", "groups": ["staff"] } })).await;
@@ -188,7 +190,7 @@ async fn people_of_a_real_provider_come_and_go() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signing_out_at_a_real_provider_ends_both_sessions() {
     let Some(provider) = Real::open().await else { return };
-    let at = governed(&provider).await;
+    let at = governed(&provider, &[]).await;
     provider.told(json!({ "box": at.app().url(), "alg": "RS256", "auth": "client_secret_basic" })).await;
     provider.told(json!({ "account": { "sub": "ada", "groups": ["staff"] } })).await;
     let begin = format!("{}{PLACE}/begin", at.app().url());
