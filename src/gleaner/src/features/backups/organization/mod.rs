@@ -6,7 +6,7 @@
 //! operation makes its people members again (`people.rs`), switches its outputs off and opens it.
 //!
 //! Which rows come is not listed: every table of organizations that a slice declares, as an erasure removes every one. Of the
-//! tables without an organization each is one of [`WITHOUT_ORGANIZATION`], with what becomes of it.
+//! tables without an organization each is one of `WITHOUT_ORGANIZATION`, with what becomes of it.
 //!
 //! A process that dies leaves what it put in place behind the fence, and a note ([`COMING`]); the next one removes it.
 
