@@ -129,7 +129,10 @@ fn make(arguments: MakeArguments, load: Load, runtime: &Runtime) -> Result<Value
     // What is wrong with what was typed is said without asking anybody.
     let wanted = start.wanted(&place)?;
     match runtime.block_on(admin::call(&config.socket(), &Request::of(&start)?)) {
-        Ok(begun) => runtime.block_on(follow(&config.socket(), begun["number"].as_u64().unwrap_or_default())),
+        Ok(begun) => {
+            let ask = Request::of(&BackupState { number: begun["number"].as_u64() })?;
+            runtime.block_on(follow(&config.socket(), &ask, backup_shown))
+        }
         // Nobody answers: the box is off, or the store says who has it.
         Err(error) if error.code() == Code::ServiceUnavailable => {
             let store = Inspection::open(&config.store_file(), config.storage.cache_mb << 20)?;
@@ -160,12 +163,11 @@ fn target(given: &str) -> Result<String> {
     path.into_os_string().into_string().map_err(|_| Error::invalid("TO", "is not UTF-8"))
 }
 
-/// Waits for the end of a backup that the box makes.
-async fn follow(socket: &Path, number: u64) -> Result<Value> {
-    let ask = Request::of(&BackupState { number: Some(number) })?;
+/// Waits for the end of what the box does, and shows how far it is to whoever looks.
+async fn follow(socket: &Path, ask: &Request, shown_as: fn(&Value) -> String) -> Result<Value> {
     let (mut shown, is_terminal) = (Value::Null, io::stderr().is_terminal());
     loop {
-        let state = admin::call(socket, &ask).await?;
+        let state = admin::call(socket, ask).await?;
         if let Some(failure) = state["ended"]["failure"].as_str() {
             return Err(Error::conflict(failure));
         }
@@ -174,18 +176,28 @@ async fn follow(socket: &Path, number: u64) -> Result<Value> {
         }
         let running = &state["running"];
         if is_terminal && *running != shown {
-            let told = format!(
-                "{} pages ({} new), {} rows, {} MB written",
-                running["pages"],
-                running["newPages"],
-                running["rows"],
-                running["writtenBytes"].as_u64().unwrap_or_default() / 1_000_000
-            );
-            log::say(&mut io::stderr(), &told);
+            log::say(&mut io::stderr(), &shown_as(running));
             shown = running.clone();
         }
         tokio::time::sleep(ASKED_EVERY).await;
     }
+}
+
+/// How far a backup is.
+fn backup_shown(running: &Value) -> String {
+    format!(
+        "{} pages ({} new), {} rows, {} MB written",
+        running["pages"],
+        running["newPages"],
+        running["rows"],
+        running["writtenBytes"].as_u64().unwrap_or_default() / 1_000_000
+    )
+}
+
+/// How far the restore of an organization is.
+fn restore_shown(running: &Value) -> String {
+    let phase = running["phase"].as_str().unwrap_or_default();
+    format!("{phase}: {} pages, {} rows", running["pages"], running["rows"])
 }
 
 fn repository(from: FromArguments, load: Load, runtime: &Runtime) -> Result<Repository> {
@@ -292,24 +304,7 @@ async fn restore_organization(
     let begun = admin::call(socket, &Request::of(&start)?).await?;
     let ask =
         Request::of(&OrganizationRestoreState { number: begun["number"].as_u64().unwrap_or_default() })?;
-    let (mut shown, is_terminal) = (Value::Null, io::stderr().is_terminal());
-    loop {
-        let state = admin::call(socket, &ask).await?;
-        if let Some(failure) = state["ended"]["failure"].as_str() {
-            return Err(Error::conflict(failure));
-        }
-        if state["ended"].is_object() {
-            return Ok(state["ended"].clone());
-        }
-        let running = &state["running"];
-        if is_terminal && *running != shown {
-            let phase = running["phase"].as_str().unwrap_or_default();
-            let told = format!("{phase}: {} pages, {} rows", running["pages"], running["rows"]);
-            log::say(&mut io::stderr(), &told);
-            shown = running.clone();
-        }
-        tokio::time::sleep(ASKED_EVERY).await;
-    }
+    follow(socket, &ask, restore_shown).await
 }
 
 /// The path as the box may have it, which stands in another folder.

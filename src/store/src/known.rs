@@ -1,8 +1,8 @@
 //! What the store knows of itself beside its rows: which organizations stand behind a fence, which indexes are global.
 //!
 //! Both are tables that only grow (but for an organization that a backup brings back), read whole when the file is opened and
-//! added to by commits, so that asking costs a look into a set. A name in the register of global indexes is written with the first entry of the index: an erasure
-//! finds every one of them, also those of slices that this release does not have.
+//! added to by commits, so that asking costs a look into a set. A name in the register of global indexes is written with the
+//! first entry of the index: an erasure finds every one of them, also those of slices that this release does not have.
 
 use super::raw::View;
 use base::ids::OrgId;
@@ -57,9 +57,7 @@ impl Registry {
         }
         self.globals.extend(more.globals);
     }
-}
 
-impl Registry {
     /// Whether an organization stands behind a fence, as far as this says anything of it.
     pub(super) fn says_fenced(&self, org: OrgId) -> Option<bool> {
         let (fenced, opened) = (self.fences.contains(&org), self.opened.contains(&org));

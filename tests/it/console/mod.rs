@@ -19,24 +19,43 @@ use tokio::process::Command;
 use tokio::sync::Notify;
 
 /// What drives the browser and looks at what is there.
-pub(crate) const DRIVER: &[&str] = &["playwright-core@1.65.1", "axe-core@4.14.1"];
+const DRIVER: &[&str] = &["playwright-core@1.65.1", "axe-core@4.14.1"];
 /// What reads the types; the console's own lock file has the same release.
 const COMPILER: &[&str] = &["typescript@5.9.3"];
 /// All journeys, on a machine that does other things as well.
 const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(2_400);
 
 /// npm, about to install these into the folder.
-pub(crate) fn npm(folder: &Path, packages: &[&str]) -> Command {
+fn npm(folder: &Path, packages: &[&str]) -> Command {
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
     npm.arg(folder).args(packages);
     npm
 }
 
-pub(crate) fn chromium() -> Option<PathBuf> {
+fn chromium() -> Option<PathBuf> {
     let named = std::env::var_os("GLEANER_CHROMIUM").map(PathBuf::from);
     let usual = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
     named.into_iter().chain(usual.map(PathBuf::from)).find(|path| path.exists())
+}
+
+/// Chromium, and the folder of what drives it; none, said, where the console or one of them is not there.
+pub(crate) async fn browser() -> Option<(PathBuf, PathBuf)> {
+    if webui::shell().is_none() {
+        skipped("the console", "this box was built without it");
+        return None;
+    }
+    let Some(chromium) = chromium() else {
+        skipped("Chromium", "there is none on this machine");
+        return None;
+    };
+    match tools("node", DRIVER, |folder| npm(folder, DRIVER)).await {
+        Ok(tools) => Some((chromium, tools)),
+        Err(why) => {
+            skipped("playwright-core", &why);
+            None
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -183,14 +202,7 @@ async fn hostile_shop(restart: Arc<Notify>) -> Web {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn journeys_in_a_browser() {
-    if webui::shell().is_none() {
-        return skipped("the console", "this box was built without it");
-    }
-    let Some(chromium) = chromium() else { return skipped("Chromium", "there is none on this machine") };
-    let tools = match tools("node", DRIVER, |folder| npm(folder, DRIVER)).await {
-        Ok(tools) => tools,
-        Err(why) => return skipped("playwright-core", &why),
-    };
+    let Some((chromium, tools)) = browser().await else { return };
     let restart = Arc::new(Notify::new());
     let web = hostile_shop(restart.clone()).await;
     let mut at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;

@@ -2,8 +2,8 @@
 //! and does nothing.
 
 use super::real::{Real, governed};
-use crate::clients::{run, skipped, tools};
-use crate::console::{DRIVER, chromium, npm};
+use crate::clients::run;
+use crate::console::browser;
 use crate::tidy::root;
 use serde_json::json;
 use std::time::Duration;
@@ -13,14 +13,7 @@ const TIME_MAX: Duration = Duration::from_secs(600);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn somebody_signs_in_and_out_in_a_browser() {
-    if webui::shell().is_none() {
-        return skipped("the console", "this box was built without it");
-    }
-    let Some(chromium) = chromium() else { return skipped("Chromium", "there is none on this machine") };
-    let tools = match tools("node", DRIVER, |folder| npm(folder, DRIVER)).await {
-        Ok(tools) => tools,
-        Err(why) => return skipped("playwright-core", &why),
-    };
+    let Some((chromium, tools)) = browser().await else { return };
     let Some(provider) = Real::open().await else { return };
     let at = governed(&provider, &[("OIDC__LABEL", "Sign in with Acme")]).await;
     provider.told(json!({ "box": at.app().url(), "alg": "RS256", "auth": "client_secret_basic" })).await;

@@ -3,8 +3,8 @@
 
 mod front;
 
-use crate::clients::{run, skipped, tools};
-use crate::console::{DRIVER, chromium, npm};
+use crate::clients::{run, skipped};
+use crate::console::browser;
 use crate::harness::web::{Answer as PageAnswer, Web};
 use crate::harness::{PASSWORD, binary, eventually, text};
 use crate::shipped::{Place, Served, ready};
@@ -353,14 +353,7 @@ async fn caddy_waits_for_a_box_that_takes_its_time() {
 /// All of it by somebody in a browser.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_console_works_below_a_path() {
-    if webui::shell().is_none() {
-        return skipped("the console", "this box was built without it");
-    }
-    let Some(chromium) = chromium() else { return skipped("Chromium", "there is none on this machine") };
-    let tools = match tools("node", DRIVER, |folder| npm(folder, DRIVER)).await {
-        Ok(tools) => tools,
-        Err(why) => return skipped("playwright-core", &why),
-    };
+    let Some((chromium, tools)) = browser().await else { return };
     for way in [Way::NginxPath, Way::CaddyStripped] {
         let Some(stand) = Stand::of(way).await else { continue };
         let (email, token) = stand.member("ada");

@@ -11,7 +11,7 @@ use super::runs::{BY_INPUT, DOCUMENTS, ENDED, GONE, INPUT_URLS, RUNS, TO_RUN};
 use super::service;
 use super::state::Runner;
 use super::stepping::Step;
-use crate::features::schedules::{entries, next_turn, turns};
+use crate::features::schedules::{entries, next_turn, reconcile_each, turns};
 use base::ids::{InputId, InputRunId, OrgId, UrlId};
 use base::{Code, Result};
 use futures::StreamExt;
@@ -42,11 +42,8 @@ const REMOVED_PER_STEP: usize = 500;
 pub(super) async fn tick_all(context: TaskContext) -> Result<()> {
     let now = context.now();
     let runner = context.service::<Runner>();
-    if runner.seen.is_new(now)
-        && let Err(error) = reconcile_all(&context).await
-    {
+    if runner.seen.is_new(now) && !reconcile_all(&context).await {
         runner.seen.forget();
-        return Err(error);
     }
     let due = context.system().read(|tx| entries(tx, &INPUTS, &DUE, Some(now)))?;
     let mut turns = turns(due);
@@ -87,21 +84,14 @@ async fn tick_some(org: &OrgStore, ids: Vec<InputId>) {
     }
 }
 
-/// Looks at every input anew: the box has started, or its clock went back, and ticks come again that were decided ahead.
-async fn reconcile_all(context: &TaskContext) -> Result<()> {
-    let mut last = None;
-    while let Some(org) = context.system().read(|tx| tx.next_org(INPUTS.name(), last))? {
-        last = Some(org);
-        let own = context.system().org(org);
+/// Looks at every input anew: the box has started, or its clock went back, and ticks come again that were decided ahead. Whether
+/// all of them could be looked at; where one organization's cannot, the others' go on.
+async fn reconcile_all(context: &TaskContext) -> bool {
+    reconcile_each(context.system(), INPUTS.name(), async |own: OrgStore| {
         let keys = own.read(|tx| tx.keys(INPUTS.name(), None, super::INPUTS_PER_ORG_MAX))?;
-        let ids: Vec<_> = keys.iter().filter_map(|key| InputId::decode(key)).collect();
-        if let Err(error) = decide(&own, ids, reconcile).await
-            && error.code() != Code::OrgNotFound
-        {
-            return Err(error);
-        }
-    }
-    Ok(())
+        decide(&own, keys.iter().filter_map(|key| InputId::decode(key)).collect(), reconcile).await
+    })
+    .await
 }
 
 fn reconcile(tx: &OrgWrite<'_>, id: InputId) -> Result<()> {

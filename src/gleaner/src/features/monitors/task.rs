@@ -10,7 +10,7 @@ use super::service;
 use super::state::Watch;
 use crate::features::bi::{Queries, StandingFailure, StandingRows, lacks};
 use crate::features::events::{events_behind, log_ends};
-use crate::features::schedules::{SCHEDULES, entries, in_turns, next_turn, turns};
+use crate::features::schedules::{SCHEDULES, entries, in_turns, next_turn, reconcile_each, turns};
 use base::ids::{MonitorId, OrgId, ScheduleId};
 use base::{Code, Result};
 use serde_json::Value;
@@ -40,11 +40,8 @@ const REASON_CHARS_MAX: usize = 500;
 pub(super) async fn tick_all(context: TaskContext) -> Result<()> {
     let now = context.now();
     let watch = context.service::<Watch>();
-    if watch.seen.is_new(now)
-        && let Err(error) = reconcile_all(&context).await
-    {
+    if watch.seen.is_new(now) && !reconcile_all(&context).await {
         watch.seen.forget();
-        return Err(error);
     }
     let due = context.system().read(|tx| entries(tx, &MONITORS, &TICKS, Some(now)))?;
     let mut turns = turns(due);
@@ -80,16 +77,13 @@ async fn decide(
     }
 }
 
-async fn reconcile_all(context: &TaskContext) -> Result<()> {
-    let mut last = None;
-    while let Some(org) = context.system().read(|tx| tx.next_org(MONITORS.name(), last))? {
-        last = Some(org);
-        let own = context.system().org(org);
+/// Looks at every monitor anew; whether all of them could be looked at.
+async fn reconcile_all(context: &TaskContext) -> bool {
+    reconcile_each(context.system(), MONITORS.name(), async |own: OrgStore| {
         let keys = own.read(|tx| tx.keys(MONITORS.name(), None, base::limits::MONITORS_PER_ORG_MAX))?;
-        let ids = keys.iter().filter_map(|key| MonitorId::decode(key)).collect();
-        decide(&own, ids, service::reconcile).await?;
-    }
-    Ok(())
+        decide(&own, keys.iter().filter_map(|key| MonitorId::decode(key)).collect(), service::reconcile).await
+    })
+    .await
 }
 
 /// Finds who has monitors of schedules: at a start, and now and then. One whose schedule is gone says so.

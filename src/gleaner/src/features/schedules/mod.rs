@@ -23,9 +23,8 @@ pub use config::SchedulesConfig;
 pub use cron::CRON_BYTES_MAX;
 pub use in_turns::in_turns;
 pub use rows::{Misfire, Overlap, RunStatus, SCHEDULES, ScheduleRunV1, ScheduleV1, Trigger};
-pub use state::Scheduler;
-pub use state::SeenTime;
-pub use task::{entries, next_turn, turns};
+pub use state::{Scheduler, SeenTime};
+pub use task::{entries, next_turn, reconcile_each, turns};
 pub use times::{Times, Unreadable, zone_name};
 
 use super::{Feature, Holding};

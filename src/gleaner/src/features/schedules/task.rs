@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use store::{Event, Index, Key, OrgStore, OrgTable, Seek, SysRead, is_unreadable};
+use store::{Event, Index, Key, OrgStore, OrgTable, Seek, SysRead, System, is_unreadable};
 
 pub(super) const TICK: &str = "schedules.tick";
 pub(super) const SUBMIT: &str = "schedules.submit";
@@ -101,6 +101,33 @@ pub fn next_turn<K>(turns: &mut Turns<K>, most: usize) -> Vec<(OrgId, Vec<K>)> {
     let round = round.collect();
     turns.retain(|_, keys| !keys.is_empty());
     round
+}
+
+/// Does this for every organization with rows in a table; whether it could be done for all. One that fails keeps no other's.
+pub async fn reconcile_each<F: Future<Output = Result<()>>>(
+    system: &System,
+    table: &'static str,
+    reconcile: impl Fn(OrgStore) -> F,
+) -> bool {
+    let (mut last, mut all_done) = (None, true);
+    loop {
+        match system.read(|tx| tx.next_org(table, last)) {
+            Ok(Some(org)) => {
+                last = Some(org);
+                if let Err(error) = reconcile(system.org(org)).await
+                    && error.code() != Code::OrgNotFound
+                {
+                    tracing::warn!(%org, table, %error, "what was decided ahead could not be looked at anew, and is tried again");
+                    all_done = false;
+                }
+            }
+            Ok(None) => return all_done,
+            Err(error) => {
+                tracing::warn!(table, %error, "what was decided ahead could not be looked at anew, and is tried again");
+                return false;
+            }
+        }
+    }
 }
 
 /// Decides every tick that is due.
