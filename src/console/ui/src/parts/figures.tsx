@@ -1,13 +1,23 @@
 // Numbers, times and small charts as people read them.
-const count = new Intl.NumberFormat("en");
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-const day = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
-const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
 
-export const number = (value: number) => count.format(value);
+/** Made when it is first asked for: each of these takes a browser milliseconds to make, together half of what a view takes. */
+export function late<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
+const count = late(() => new Intl.NumberFormat("en"));
+const short = late(() => new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }));
+const day = late(() => new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" }));
+const ago = late(() => new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" }));
+
+/** The reader's time zone, by its name in the IANA database. */
+export const ZONE = new Intl.DateTimeFormat("en").resolvedOptions().timeZone;
+
+export const number = (value: number) => count().format(value);
 /** So many of them, as one says it: "1 row", "2 rows". */
 export const many = (value: number, one: string) => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
-export const compact = (value: number) => short.format(value);
+export const compact = (value: number) => short().format(value);
 export const percent = (rate: number | null | undefined) => (rate === null || rate === undefined ? "–" : `${(rate * 100).toFixed(rate > 0.995 && rate < 1 ? 2 : 1)} %`);
 export const millis = (ms: number | null | undefined) => (ms === null || ms === undefined ? "–" : ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`);
 
@@ -28,10 +38,10 @@ const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
 function relative(at: number): string {
   let value = (at - Date.now()) / 1_000;
   for (const [size, unit] of STEPS) {
-    if (Math.abs(value) < size) return ago.format(Math.round(value), unit);
+    if (Math.abs(value) < size) return ago().format(Math.round(value), unit);
     value /= size;
   }
-  return day.format(at);
+  return day().format(at);
 }
 
 /** An instant in the reader's zone; the exact one in UTC when one points at it. */
@@ -40,7 +50,7 @@ export function Time({ at, exact }: { at: string | null | undefined; exact?: boo
   const when = Date.parse(at);
   return (
     <time dateTime={at} title={at} class="nowrap">
-      {exact ? day.format(when) : relative(when)}
+      {exact ? day().format(when) : relative(when)}
     </time>
   );
 }

@@ -5,12 +5,11 @@ import { api } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { ask, here } from "../app/state";
 import { Bones, Choice, Empty, Head, Panel, Tabs, Trouble } from "../parts/basic";
-import { bytes, compact, millis, number, percent } from "../parts/figures";
+import { bytes, compact, millis, number, percent, ZONE } from "../parts/figures";
 import { Plot } from "../parts/lazy";
 import { List, Rows } from "../parts/list";
 import type { DomainSort, Metric } from "../generated/api";
 
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const DAY_MS = 86_400_000;
 const PERIODS = [["1", "24 hours"], ["7", "7 days"], ["30", "30 days"], ["90", "90 days"], ["365", "A year"]] as const;
 const TABS = [["time", "Over time"], ["providers", "Providers"], ["domains", "Domains"], ["credits", "Credits"], ["quality", "Quality"]] as const;

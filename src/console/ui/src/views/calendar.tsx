@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useLoad } from "../api/use";
 import { Badge, Bones, Empty, Panel, Trouble } from "../parts/basic";
-import { number, Time } from "../parts/figures";
+import { late, number, Time } from "../parts/figures";
 import { Rows } from "../parts/list";
 import type { RunView } from "../generated/api";
 
@@ -12,8 +12,8 @@ const PAGE = 200;
 const PAGES_MAX = 12;
 const WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const GROUPS = [["accent", "completed", "went well"], ["bad", "failed", "failed"], ["warn", "skipped_overlap", "left out"], ["info", "skipped_misfire", "missed"]] as const;
-const monthName = new Intl.DateTimeFormat("en", { month: "long", year: "numeric" });
-const dayName = new Intl.DateTimeFormat("en", { dateStyle: "full" });
+const monthName = late(() => new Intl.DateTimeFormat("en", { month: "long", year: "numeric" }));
+const dayName = late(() => new Intl.DateTimeFormat("en", { dateStyle: "full" }));
 
 const dayOf = (at: Date) => `${at.getFullYear()}-${at.getMonth()}-${at.getDate()}`;
 
@@ -61,7 +61,7 @@ function Day({ at, runs, isOpen, onOpen }: { at: Date; runs: readonly RunView[];
           return count > 0 && <i key={status} class={colour}>{count > 99 ? "99+" : count}</i>;
         })}
       </span>
-      <span class="quiet">{dayName.format(at)}: {told(runs)}</span>
+      <span class="quiet">{dayName().format(at)}: {told(runs)}</span>
     </button>
   );
 }
@@ -80,7 +80,7 @@ export function Calendar({ id, turn, onJobs }: { id: string; turn: number; onJob
   const isNow = from.getTime() >= new Date(new Date().getFullYear(), new Date().getMonth(), 1).getTime();
   return (
     <Panel
-      title={`Runs of ${monthName.format(from)}`}
+      title={`Runs of ${monthName().format(from)}`}
       side={
         <>
           <span class="legend">{GROUPS.map(([colour, , word]) => <span key={word}><i class={colour} /> {word}</span>)}</span>

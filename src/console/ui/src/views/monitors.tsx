@@ -7,14 +7,13 @@ import { everyPage, useList, useLoad } from "../api/use";
 import { ask, go, here, may, me, toast } from "../app/state";
 import { Act, Badge, Bones, Check, Choice, Dialog, Empty, Field, Form, Head, Panel, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { number, shown, Time } from "../parts/figures";
+import { number, shown, Time, ZONE } from "../parts/figures";
 import { List } from "../parts/list";
 import type { EventView, MonitorCondition, MonitorConditionInput, MonitorOperator, MonitorState, MonitorView, NewMonitor } from "../generated/api";
 import { inWords } from "./cron";
 import { useCalm } from "./jobs";
 import { ended, submit } from "./sql/run";
 
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const OPERATORS = [["gt", "is more than"], ["gte", "is at least"], ["lt", "is less than"], ["lte", "is at most"], ["eq", "is"], ["ne", "is not"]] as const;
 const HOLDS: Record<MonitorOperator, (value: number, than: number) => boolean> = {
   gt: (a, b) => a > b,

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, local, said } from "../api/client";
 import { toast } from "../app/state";
 import { Check, Choice, Field, Form, Secret, Text } from "../parts/basic";
-import { number, Time } from "../parts/figures";
+import { number, Time, ZONE } from "../parts/figures";
 import type { ChatProduct, DryRunView, EmailTerms, EmailView, EmailWhen, FileFormat, FilesOfOutput, OutputKind, OutputView, PostgresOfOutput, SslMode, WriteMode } from "../generated/api";
 
 export const KINDS = [["webhook", "Webhook"], ["chat", "Chat message"], ["feed", "Feed to subscribe to"], ["postgres", "PostgreSQL table"], ["files", "Files"], ["email", "Letters by email"]] as const;
@@ -14,7 +14,6 @@ const EVENTS = ["result.new", "result.changed", "result.gone", "job.succeeded", 
 /** Rows of results are all that tables and files take. */
 const ROWS_ONLY: readonly OutputKind[] = ["postgres", "files"];
 export const WHEN = [["immediately", "At once"], ["hourly", "Together, an hour after the first"], ["daily", "Together, once a day"]] as const;
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const HOUR_USUAL = 8;
 const TYPE_AFTER_MS = 350;
 const listed = (text: string) => text.split(",").map((one) => one.trim()).filter(Boolean);

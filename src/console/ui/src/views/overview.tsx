@@ -5,11 +5,10 @@ import { api } from "../api/client";
 import { useLoad } from "../api/use";
 import { may, me } from "../app/state";
 import { Bones, Choice, Empty, Head, Panel, Trouble } from "../parts/basic";
-import { bytes, compact, many, millis, number, percent, Share, Time } from "../parts/figures";
+import { bytes, compact, many, millis, number, percent, Share, Time, ZONE } from "../parts/figures";
 import { Plot } from "../parts/lazy";
 import { Rows } from "../parts/list";
 
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const DAY_MS = 86_400_000;
 const PERIODS = [["1", "24 hours"], ["7", "7 days"], ["30", "30 days"], ["90", "90 days"]] as const;
 type Days = (typeof PERIODS)[number][0];

@@ -6,14 +6,13 @@ import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Check, Choice, Dialog, Empty, Field, Form, Head, Panel, Tags, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { number, Time } from "../parts/figures";
+import { number, Time, ZONE } from "../parts/figures";
 import { List } from "../parts/list";
 import type { ScheduleView } from "../generated/api";
 import { Calendar } from "./calendar";
 import { inWords } from "./cron";
 import { JobList, useCalm } from "./jobs";
 
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const COMMON = [["0 6 * * *", "Each day at 6:00"], ["0 * * * *", "Each hour"], ["*/15 * * * *", "Each 15 minutes"], ["0 6 * * 1-5", "Weekdays at 6:00"], ["0 6 * * 1", "Mondays at 6:00"], ["0 6 1 * *", "The first of each month"]] as const;
 
 function ScheduleForm({ known, onDone }: { known?: ScheduleView; onDone: () => void }) {

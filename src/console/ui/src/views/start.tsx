@@ -6,14 +6,13 @@ import { useEvents } from "../api/live";
 import { useLoad } from "../api/use";
 import { ask, here, may, toast } from "../app/state";
 import { Act, Badge, Choice, Field, Form, Head, Panel, Trouble } from "../parts/basic";
-import { number, shown } from "../parts/figures";
+import { number, shown, ZONE } from "../parts/figures";
 import { Rows } from "../parts/list";
 import { inWords } from "./cron";
 import { useCalm } from "./jobs";
 import { Discovery } from "./schemas";
 
 const TAG = "first";
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const OFTEN = [["0 6 * * *", "Each day at 6:00"], ["0 * * * *", "Each hour"], ["0 6 * * 1", "Each Monday at 6:00"]] as const;
 const LOOK_EVERY_MS = 1_000;
 /** A page of which nothing is read by then has nothing to be read yet. */

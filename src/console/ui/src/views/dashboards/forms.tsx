@@ -3,13 +3,13 @@ import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { everyPage, useLoad } from "../../api/use";
 import { Bones, Choice, Empty, Field, Form, Text, Trouble } from "../../parts/basic";
+import { ZONE } from "../../parts/figures";
 import type { ChartKind, DashboardParameter, DashboardView, SavedQueryView, TileView } from "../../generated/api";
 import { inWords } from "../cron";
 import { typed } from "../sql/run";
 import { described } from "../sql/saved";
 import { COLUMNS } from "./board";
 
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const KINDS = [["table", "Table"], ["line", "Line"], ["bar", "Bars"], ["scatter", "Points"], ["number", "One number"]] as const;
 const listed = (text: string) => text.split(",").map((one) => one.trim()).filter(Boolean);
 /** How many `$1`, `$2` … a statement has. */
