@@ -2,7 +2,7 @@
 
 use super::structured::{ALL, collected, import, shop};
 use super::{refused, register, rows, submit};
-use crate::harness::{Appliance, expect, get};
+use crate::harness::{Appliance, collect, expect, get};
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -132,4 +132,27 @@ async fn page_types_have_a_table_of_the_newest_row_of_each_url() {
     assert_eq!(table["rowCount"], 3);
     let ids = "SELECT count(*) AS n FROM reading_values v JOIN jobs j ON j.id = v.job_id WHERE j.external_id IS NULL";
     assert!(rows(&client, ids).await[0]["n"].as_u64() > Some(10));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_product_brings_its_columns_to_the_statement_after_it() {
+    let web = shop().await;
+    let settings = [("NETWORK__ALLOW", web.allow()), ("BI__FRESHNESS_MS", "1500".to_owned())];
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let appliance = Appliance::start_with(&settings).await;
+    let client = appliance.member("first").await.api;
+    let other = appliance.member("none").await.api;
+    import(&appliance, ALL).await;
+    assert_eq!(collect(&client, &web.url("/plane/0")).await["status"], "succeeded");
+    // Asked once, at once: the row and its columns are on their way.
+    let found = rows(&client, "SELECT price FROM latest_products").await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0]["price"].is_number(), "{found:?}");
+    // What nothing brings is refused, and nobody else has gained a column.
+    for (client, sql) in
+        [(&client, "SELECT prise FROM latest_products"), (&other, "SELECT price FROM latest_products")]
+    {
+        let reply = submit(client, sql).await;
+        refused(client, &reply, 400, "invalid_sql", "").await;
+    }
 }

@@ -9,11 +9,14 @@ export function late<T>(make: () => T): () => T {
 const count = late(() => new Intl.NumberFormat("en"));
 const short = late(() => new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }));
 const day = late(() => new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" }));
+const dayAlone = late(() => new Intl.DateTimeFormat("en", { dateStyle: "medium" }));
 const ago = late(() => new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" }));
 
 /** The reader's time zone, by its name in the IANA database. */
 export const ZONE = new Intl.DateTimeFormat("en").resolvedOptions().timeZone;
 
+/** The day of an instant in the reader's zone. */
+export const dayOf = (at: string) => dayAlone().format(Date.parse(at));
 export const number = (value: number) => count().format(value);
 /** So many of them, as one says it: "1 row", "2 rows". */
 export const many = (value: number, one: string) => `${number(value)} ${one}${value === 1 ? "" : "s"}`;

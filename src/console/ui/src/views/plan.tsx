@@ -5,7 +5,7 @@ import { useList, useLoad } from "../api/use";
 import { may, toast } from "../app/state";
 import { Badge, Bones, Dialog, Empty, Field, Form, Head, Panel, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { bytes, number, Share, Time } from "../parts/figures";
+import { bytes, dayOf, number, Share, Time } from "../parts/figures";
 import { List } from "../parts/list";
 
 function Recharge({ onDone }: { onDone: () => void }) {
@@ -38,7 +38,7 @@ export function Plan() {
   const days = (count: number) => (count > 0 ? `${count} days` : "for good");
   return (
     <>
-      <Head title="Plan and credits" about={found && `${found.plan.name}; the period ends on ${new Date(found.periodEndsAt).toLocaleDateString("en")}`}>
+      <Head title="Plan and credits" about={found && `${found.plan.name}; the period ends on ${dayOf(found.periodEndsAt)}`}>
         {may("billing:write") && <button type="button" class="button main" onClick={() => setAsking(true)}>Ask for credits</button>}
       </Head>
       <div class="stack">

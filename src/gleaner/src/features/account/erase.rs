@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::task::{Signals, TaskContext};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use store::{ErasedRows, Order, SysRead, SysWrite, System, readable};
@@ -414,7 +414,7 @@ impl From<ErasureV1> for ErasureView {
 const ERASURES_PER_LOOK: usize = 1_000;
 
 /// Looks through every erasure, oldest first, until one is found.
-fn find_erasure<T>(tx: &SysRead<'_>, found: impl Fn(&ErasureV1) -> Option<T>) -> Result<Option<T>> {
+fn find_erasure<T>(tx: &SysRead<'_>, mut found: impl FnMut(&ErasureV1) -> Option<T>) -> Result<Option<T>> {
     let mut after = None;
     loop {
         let rows = tx.scan(&ERASURES, after.as_ref(), Order::Ascending, ERASURES_PER_LOOK)?;
@@ -436,10 +436,18 @@ pub fn open_erasure(tx: &SysRead<'_>, org: OrgId) -> Result<Option<ErasureId>> {
     })
 }
 
-/// Whether a person had their account erased: whoever did does not come back with a backup.
-pub fn has_left(tx: &SysRead<'_>, person: UserId) -> Result<bool> {
-    let left = |row: &ErasureV1| matches!(row.subject, SubjectV1::Person { id, .. } if id == person);
-    Ok(find_erasure(tx, |row| left(row).then_some(()))?.is_some())
+/// Who of these people had their account erased: whoever did does not come back with a backup. One look through all erasures.
+pub fn who_left(tx: &SysRead<'_>, among: &BTreeSet<UserId>) -> Result<BTreeSet<UserId>> {
+    let mut left = BTreeSet::new();
+    if !among.is_empty() {
+        find_erasure(tx, |row| {
+            if let SubjectV1::Person { id, .. } = row.subject {
+                left.extend(among.get(&id));
+            }
+            None::<()>
+        })?;
+    }
+    Ok(left)
 }
 
 /// The newest erasures, done or not; what `gleaner admin erasures` prints.

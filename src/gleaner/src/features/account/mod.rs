@@ -16,7 +16,7 @@ mod export;
 mod personal;
 mod rows;
 
-pub use erase::{ErasureView, has_left, list_erasures, open_erasure};
+pub use erase::{ErasureView, list_erasures, open_erasure, who_left};
 pub use export::{forget_export, kept_files};
 
 use crate::features::auth::{self, Auth, USERS};

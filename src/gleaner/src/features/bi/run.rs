@@ -55,6 +55,9 @@ const STORED_AFTER: Duration = Duration::from_millis(20);
 const END_TRIES: u32 = 120;
 const END_PAUSE: Duration = Duration::from_millis(500);
 
+/// How long a statement that cannot be planned waits for the rows that are on their way to the tables.
+const COLUMNS_WAIT: Duration = Duration::from_secs(2);
+
 /// How a statement ended.
 enum StatementEnd {
     /// It was only planned.
@@ -287,9 +290,7 @@ impl Driver {
         self.turn_came = Some(Instant::now());
         self.turn = Some(Arc::clone(&turn));
         self.enter(StatementState::Planning);
-        let end = self.attempt(&turn).await;
-        turn.rest();
-        match end? {
+        match self.attempt_over_news(&turn).await? {
             StatementEnd::Failed(error) if error.damage => {
                 let (feed, org) = (Arc::clone(&self.queries.feed), self.org.id());
                 tracing::warn!(query = %self.query.id, detail = error.detail, "a statement came upon damaged files");
@@ -310,6 +311,31 @@ impl Driver {
             }
             end => Ok(end),
         }
+    }
+
+    /// Plans and runs; again when it names a column that there is not while rows are on their way to the tables: the first
+    /// product of a box brings its columns. Who tries a statement while they type is told at once.
+    async fn attempt_over_news(&mut self, turn: &Turn) -> Result<StatementEnd> {
+        let end = self.attempt(turn).await;
+        turn.rest();
+        match &end {
+            Ok(StatementEnd::Failed(error)) if error.code == ErrorCode::InvalidSql && !self.query.dry => {}
+            _ => return end,
+        }
+        let (queries, mut canceled) = (Arc::clone(&self.queries), self.canceled.clone());
+        if !queries.feed.is_behind() {
+            return end;
+        }
+        let caught_up = tokio::select! {
+            caught_up = queries.feed.caught_up(COLUMNS_WAIT) => caught_up,
+            () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
+        };
+        if caught_up.is_err() {
+            return end;
+        }
+        let end = self.attempt(turn).await;
+        turn.rest();
+        end
     }
 
     /// Plans and runs once.

@@ -10,6 +10,7 @@ use crate::features::{account, api_keys};
 use base::ids::{OrgId, UserId};
 use base::permission::Role;
 use base::{Error, Result};
+use std::collections::BTreeSet;
 use store::{SysRead, SysWrite};
 use uuid::Uuid;
 
@@ -19,7 +20,7 @@ pub(super) struct People {
     /// Accounts of this box: the member's id in the backup, the one here, and the role.
     pub again: Vec<(UserId, UserId, Role)>,
     /// Those that come with the backup's account.
-    pub with_account: Vec<UserId>,
+    pub with_account: BTreeSet<UserId>,
     /// Addresses of those that are members of another organization by now.
     pub elsewhere: Vec<String>,
     /// Those that had their account erased.
@@ -31,14 +32,20 @@ pub(super) struct People {
 impl People {
     /// What becomes of these members now. Refuses where nobody would own the organization.
     pub fn of(tx: &SysRead<'_>, members: &[UserV1]) -> Result<People> {
-        let (mut people, mut has_owner) = (People::default(), false);
+        let mut known = Vec::with_capacity(members.len());
         for member in members {
-            let Some((_, role)) = member.membership else { continue };
-            let known = match tx.lookup(&USERS, &USERS_BY_EMAIL, member.email.as_str())? {
-                Some(known) => Some(known),
+            let account = match tx.lookup(&USERS, &USERS_BY_EMAIL, member.email.as_str())? {
+                Some(account) => Some(account),
                 // They have another address by now.
                 None => tx.get(&USERS, &member.id)?,
             };
+            known.push(account);
+        }
+        let unknown = members.iter().zip(&known).filter(|(_, account)| account.is_none());
+        let left = account::who_left(tx, &unknown.map(|(member, _)| member.id).collect())?;
+        let (mut people, mut has_owner) = (People::default(), false);
+        for (member, known) in members.iter().zip(known) {
+            let Some((_, role)) = member.membership else { continue };
             match known {
                 Some(known) if known.membership.is_none() => people.again.push((member.id, known.id, role)),
                 Some(_) => {
@@ -46,12 +53,12 @@ impl People {
                     people.lost.push(member.id);
                     continue;
                 }
-                None if account::has_left(tx, member.id)? => {
+                None if left.contains(&member.id) => {
                     people.left.push(member.id);
                     people.lost.push(member.id);
                     continue;
                 }
-                None => people.with_account.push(member.id),
+                None => drop(people.with_account.insert(member.id)),
             }
             has_owner |= role == Role::Owner;
         }

@@ -245,6 +245,11 @@ impl SnapshotFeed {
         settled.await.map(drop).map_err(|_| catching_up())
     }
 
+    /// Whether something is committed that is not in the snapshots.
+    pub(super) fn is_behind(&self) -> bool {
+        self.applied() < *self.system.store().sequence().borrow()
+    }
+
     /// Waits until everything is in the snapshots that is committed now.
     pub(super) async fn caught_up(&self, within: Duration) -> Result<()> {
         let newest = *self.system.store().sequence().borrow();
