@@ -27,36 +27,65 @@ async function patient<T>(load: (signal: AbortSignal) => Promise<T>, signal: Abo
   }
 }
 
+/** A load on its way, and whether another was asked for meanwhile. */
+interface Running {
+  control: AbortController;
+  again: boolean;
+}
+
 /** Loads when `keys` change; what came before stays in view meanwhile. */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Loaded<T> {
   const [value, set] = useState<T>();
   const [error, setError] = useState<string>();
   const [busy, setBusy] = useState(true);
   const [turn, setTurn] = useState(0);
+  const running = useRef<Running>();
+  const begin = () => setTurn((n) => n + 1);
+  // One that is on its way is waited for: where answers are slower than what asks for them, aborting each would show none.
+  const reload = () => {
+    if (running.current) running.current.again = true;
+    else begin();
+  };
   useEffect(() => {
     const control = new AbortController();
+    const one = { control, again: false };
+    running.current = one;
     setBusy(true);
-    patient(load, control.signal)
-      .then((loaded) => {
-        set(() => loaded);
-        setError(undefined);
-        setBusy(false);
-      })
-      .catch((reason: unknown) => {
+    const ended = (failed: string | undefined) => {
+      running.current = undefined;
+      setError(failed);
+      if (one.again) begin();
+      else setBusy(false);
+    };
+    patient(load, control.signal).then(
+      (loaded) => {
         if (control.signal.aborted) return;
-        setError(said(reason));
-        setBusy(false);
-      });
-    return () => control.abort();
+        set(() => loaded);
+        ended(undefined);
+      },
+      (reason: unknown) => control.signal.aborted || ended(said(reason)),
+    );
+    return () => {
+      control.abort();
+      if (running.current === one) running.current = undefined;
+    };
   }, [...keys, turn]);
   useEffect(() => {
     if (!error) return;
-    const again = () => setTurn((n) => n + 1);
     const events = ["online", SIGNED_IN_AGAIN];
-    events.forEach((name) => window.addEventListener(name, again));
-    return () => events.forEach((name) => window.removeEventListener(name, again));
+    events.forEach((name) => window.addEventListener(name, reload));
+    return () => events.forEach((name) => window.removeEventListener(name, reload));
   }, [error]);
-  return { value, error, busy, reload: () => setTurn((n) => n + 1), set: (next) => set(() => next) };
+  // What is on its way is older than this, or was asked with other keys: it is asked again.
+  const put = (next: T) => {
+    if (running.current) {
+      running.current.control.abort();
+      running.current = undefined;
+      begin();
+    }
+    set(() => next);
+  };
+  return { value, error, busy, reload, set: put };
 }
 
 export interface Page<T> {
@@ -66,17 +95,21 @@ export interface Page<T> {
 
 const PAGES_MAX = 25;
 
-/** Every row of a list, for a choice among all of them; of a very long one those of its first pages. */
-export async function everyPage<T>(load: (cursor: string | undefined) => Promise<Page<T>>): Promise<T[]> {
-  const all: T[] = [];
-  let cursor: string | undefined;
+/** The pages from a cursor on as one; of very many the first, with the cursor at which they go on. */
+export async function pagesFrom<T>(load: (cursor: string | undefined) => Promise<Page<T>>, cursor?: string): Promise<Page<T>> {
+  const items: T[] = [];
   for (let page = 0; page < PAGES_MAX; page++) {
     const found = await load(cursor);
-    all.push(...found.items);
-    if (!found.nextCursor) break;
+    items.push(...found.items);
+    if (!found.nextCursor) return { items, nextCursor: null };
     cursor = found.nextCursor;
   }
-  return all;
+  return { items, nextCursor: cursor ?? null };
+}
+
+/** Every row of a list, for a choice among all of them; of a very long one those of its first pages. */
+export async function everyPage<T>(load: (cursor: string | undefined) => Promise<Page<T>>): Promise<T[]> {
+  return (await pagesFrom(load)).items;
 }
 
 export interface Listed<T> {
@@ -84,8 +117,41 @@ export interface Listed<T> {
   error: string | undefined;
   busy: boolean;
   more: (() => void) | undefined;
+  /** Asks for every page in view again, after a change of one's own. */
   reload: () => void;
-  change: (edit: (items: T[]) => T[]) => void;
+  /** Asks for what is new at the top, when something happened. */
+  refresh: () => void;
+}
+
+/** What is in view of a list: what it was asked with, and whether further pages were put to its first one. */
+interface Shown<T> extends Page<T> {
+  keys: readonly unknown[];
+  isLonger: boolean;
+}
+
+/** A list that follows what happens does not grow for ever: from so many rows on it begins anew. */
+const ROWS_MAX = 5_000;
+/** So many pages are asked for until what is new meets what is known. */
+const NEW_PAGES_MAX = 5;
+
+const idOf = (row: unknown) => (row && typeof row === "object" && "id" in row ? row.id : undefined);
+
+/** Where in the known rows the last of the new ones is that is among them; -1 if none is. */
+function meeting<T>(known: readonly T[], items: readonly T[]): number {
+  const places = new Map(known.map((row, place) => [idOf(row), place]));
+  const last = items.findLast((row) => idOf(row) !== undefined && places.has(idOf(row)));
+  return last ? (places.get(idOf(last)) ?? -1) : -1;
+}
+
+/** New first rows, and the known ones behind them: one before the place where they meet that is not new has gone. */
+function merged<T>(known: Shown<T>, found: Page<T>): Page<T> {
+  const place = meeting(known.items, found.items);
+  // Where nothing fitted so far, further pages were looked through, too.
+  if (found.nextCursor && known.items.length + found.items.length === 0) return known;
+  if (!found.nextCursor || place < 0 || known.items.length > ROWS_MAX) return found;
+  const ids = new Set(found.items.map(idOf));
+  const behind = known.items.slice(place + 1).filter((row) => !ids.has(idOf(row)));
+  return behind.length > 0 ? { items: [...found.items, ...behind], nextCursor: known.nextCursor } : found;
 }
 
 /** A list of the API: its first page, and more of it when asked. */
@@ -93,41 +159,61 @@ export function useList<T>(
   load: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>,
   keys: readonly unknown[],
 ): Listed<T> {
-  const first = useLoad((signal) => load(undefined, signal), keys);
-  const [rest, setRest] = useState<Page<T>>();
+  const asked = useRef(keys);
+  if (keys.length !== asked.current.length || keys.some((key, place) => key !== asked.current[place])) asked.current = keys;
+  const shown = useRef<Shown<T>>();
+  // How often all of it was to be asked for, and how often that was done.
+  const whole = useRef({ wanted: 0, done: 0 });
+  const now = asked.current;
+  const first = useLoad<Shown<T>>(async (signal) => {
+    const { wanted, done } = whole.current;
+    const known = () => (shown.current?.keys === now && shown.current.isLonger ? shown.current : undefined);
+    const lacks = (before: Shown<T>, items: T[]) => (wanted > done ? items.length < before.items.length : before.items.length > 0 && meeting(before.items, items) < 0);
+    let found = await load(undefined, signal);
+    let page = 1;
+    for (; page < (wanted > done ? PAGES_MAX : NEW_PAGES_MAX); page++) {
+      const before = known();
+      if (!before || !found.nextCursor || !lacks(before, found.items)) break;
+      const next = await load(found.nextCursor, signal);
+      found = { items: [...found.items, ...next.items], nextCursor: next.nextCursor };
+    }
+    const before = known();
+    const result = before && wanted === done ? merged(before, found) : found;
+    if (!signal.aborted) whole.current.done = wanted;
+    return { ...result, keys: now, isLonger: page > 1 || result !== found };
+  }, keys);
+  shown.current = first.value;
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string>();
-  const since = useRef(first.value);
-  if (since.current !== first.value) {
-    since.current = first.value;
-    if (rest) setRest(undefined);
-  }
-  const cursor = rest ? rest.nextCursor : first.value?.nextCursor;
-  const items = first.value && [...first.value.items, ...(rest?.items ?? [])];
+  const cursor = first.value?.nextCursor;
   const more = () => {
-    if (!cursor || busy) return;
+    if (!cursor || busy || first.value?.keys !== now) return;
     setBusy(true);
     setError(undefined);
-    const before = since.current;
     load(cursor, new AbortController().signal)
       .then((page) => {
+        const before = shown.current;
         // It goes on from a list that was asked with other filters, or anew since.
-        if (since.current !== before) return;
-        setRest((known) => ({ items: [...(known?.items ?? []), ...page.items], nextCursor: page.nextCursor }));
+        if (!before || before.keys !== now || asked.current !== now || before.nextCursor !== cursor) return;
+        const ids = new Set(before.items.map(idOf));
+        const further = page.items.filter((row) => idOf(row) === undefined || !ids.has(idOf(row)));
+        first.set({ ...before, items: [...before.items, ...further], nextCursor: page.nextCursor, isLonger: true });
       })
       .catch((reason: unknown) => setError(said(reason)))
       .finally(() => setBusy(false));
   };
-  const change = (edit: (known: T[]) => T[]) => {
-    if (!items) return;
-    first.set({ items: edit(items), nextCursor: cursor ?? null });
+  const reload = () => {
+    whole.current.wanted += 1;
+    setError(undefined);
+    first.reload();
   };
   return {
-    items,
+    items: first.value?.items,
     error: first.error ?? error,
-    busy: first.busy || busy,
+    // What follows by itself is not waited for.
+    busy: busy || (first.busy && (first.value?.keys !== now || whole.current.wanted > whole.current.done)),
     more: cursor ? more : undefined,
-    reload: first.reload,
-    change,
+    reload,
+    refresh: first.reload,
   };
 }

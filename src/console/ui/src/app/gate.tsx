@@ -1,7 +1,7 @@
 // Before one is signed in: sign in, register, verify, forgotten passwords.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import { aboutProvider, api, beginSession, providerSignIn } from "../api/client";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { aboutProvider, api, beginSession, providerSignIn, said } from "../api/client";
 import type { ProviderView } from "../api/client";
 import { useLoad } from "../api/use";
 import { Dialog, Field, Form, Text } from "../parts/basic";
@@ -208,21 +208,48 @@ export function SignInAgain({ email }: { email: string }) {
     await beginSession({ email, password });
     await whoAmI();
   };
+  const box = useRef<HTMLDivElement>(null);
+  const [turn, setTurn] = useState(0);
+  // A browser may close a dialog without asking: then it is opened anew.
+  const stay = () => box.current?.querySelector("dialog")?.open || setTurn((n) => n + 1);
+  const giveUp = () => {
+    if (!confirm("Go on without signing in? What you typed is lost.")) return stay();
+    return whoAmI().catch((reason: unknown) => (toast(said(reason), true), stay()));
+  };
+  // Escape is caught before the browser hears of it: pressed twice it would close this, and the form below.
+  useLayoutEffect(() => {
+    const caught = (event: Event) => {
+      if (event instanceof KeyboardEvent && event.key !== "Escape") return;
+      event.stopPropagation();
+      if (!event.cancelable) return;
+      event.preventDefault();
+      void giveUp();
+    };
+    const inside = box.current;
+    inside?.addEventListener("cancel", caught, true);
+    window.addEventListener("keydown", caught, true);
+    return () => {
+      inside?.removeEventListener("cancel", caught, true);
+      window.removeEventListener("keydown", caught, true);
+    };
+  }, []);
   return (
-    <Dialog title="Your session has ended" onClose={() => void whoAmI()}>
-      <div class="stack">
-        <p>Sign in again to go on. What you typed is still there.</p>
-        {provider?.label && <p class="dim">Through your company's accounts the page is loaded anew, and what you typed is lost.</p>}
-        <Provider provider={provider} />
-        <Form send="Sign in" onSend={send}>
-          <Field label="Email address">
-            <input value={email} readOnly autocomplete="username" />
-          </Field>
-          <Field label="Password">
-            <Text type="password" autocomplete="current-password" required value={password} onText={setPassword} />
-          </Field>
-        </Form>
-      </div>
-    </Dialog>
+    <div ref={box}>
+      <Dialog key={turn} title="Your session has ended" onClose={() => void giveUp()}>
+        <div class="stack">
+          <p>Sign in again to go on. What you typed is still there.</p>
+          {provider?.label && <p class="dim">Through your company's accounts the page is loaded anew, and what you typed is lost.</p>}
+          <Provider provider={provider} />
+          <Form send="Sign in" onSend={send}>
+            <Field label="Email address">
+              <input value={email} readOnly autocomplete="username" />
+            </Field>
+            <Field label="Password">
+              <Text type="password" autocomplete="current-password" required value={password} onText={setPassword} />
+            </Field>
+          </Form>
+        </div>
+      </Dialog>
+    </div>
   );
 }

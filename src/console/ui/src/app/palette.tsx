@@ -1,6 +1,6 @@
 // Ctrl-K: every view, and everything that has the typed words.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { api } from "../api/client";
+import { api, said } from "../api/client";
 import { PLACES, OTHERS } from "./places";
 import { seen } from "./shell";
 import { go, may, palette, theme } from "./state";
@@ -29,7 +29,8 @@ interface Named {
   name: string;
 }
 
-/** Where things with names are: what one is called, who may see it, where it is listed, and where one leads. */
+/** Where things with names are: what one is called, who may see it, where it is listed, and where one leads. What has no place
+ * of its own has no id here. */
 const NAMED: readonly (readonly [about: string, needs: string, list: (signal: AbortSignal) => Promise<Named[]>, to: string])[] = [
   ["Saved query", "bi:read", (signal) => api("GET /api/v1/bi/saved-queries", { query: { limit: 200 }, signal }).then((page) => page.items), "/sql?saved="],
   ["Dashboard", "bi:read", (signal) => api("GET /api/v1/bi/dashboards", { query: { limit: 200 }, signal }).then((page) => page.items), "/dashboards/"],
@@ -38,6 +39,11 @@ const NAMED: readonly (readonly [about: string, needs: string, list: (signal: Ab
   ["Schedule", "schedules:read", (signal) => api("GET /api/v1/schedules", { query: { limit: 200 }, signal }).then((page) => page.items), "/schedules/"],
   ["Input", "integrations:read", (signal) => api("GET /api/v1/inputs", { query: { limit: 200 }, signal }).then((page) => page.items), "/inputs/"],
   ["Output", "integrations:read", (signal) => api("GET /api/v1/outputs", { query: { limit: 200 }, signal }).then((page) => page.items), "/outputs/"],
+  ["Provider", "providers:read", (signal) => api("GET /api/v1/providers", { query: { limit: 200 }, signal }).then((page) => page.items.map((one) => ({ id: "", name: one.name }))), "/providers"],
+  ["Schemas", "workflows:read", (signal) => api("GET /api/v1/extraction/schemas", { query: { limit: 200 }, signal }).then((page) => [...new Set(page.items.map((one) => one.domain))].map((domain) => ({ id: encodeURIComponent(domain), name: domain }))), "/schemas?domain="],
+  ["Batch", "jobs:read", (signal) => api("GET /api/v1/batches", { query: { limit: 200 }, signal }).then((page) => page.items.flatMap(({ id, name }) => (name ? [{ id, name }] : []))), "/batches/"],
+  ["Member", "org:read", (signal) => api("GET /api/v1/orgs/current/members", { query: { limit: 200 }, signal }).then((page) => page.items.map((one) => ({ id: "", name: `${one.name} (${one.email})` }))), "/members"],
+  ["API key", "org:read", (signal) => api("GET /api/v1/api-keys", { query: { limit: 200 }, signal }).then((page) => page.items.map((one) => ({ id: "", name: one.name }))), "/keys"],
   ["Workflow", "workflows:read", (signal) => api("GET /api/v1/workflows", { query: { limit: 200 }, signal }).then((page) => page.items.map((one) => ({ id: one.workflowId, name: one.name }))), "/workflows/"],
 ];
 const OF_EACH = 5;
@@ -57,6 +63,8 @@ async function stored(typed: string, signal: AbortSignal): Promise<Entry[]> {
     return all.filter((one) => fits(one.name, typed)).slice(0, OF_EACH).map((one) => ({ title: one.name, about, does: () => go(to + one.id) }));
   });
   const found = await Promise.allSettled([...(may("urls:read") ? [urls()] : []), ...named, ...(may("workflows:read") ? [results()] : [])]);
+  const failed = found.find((one) => one.status === "rejected");
+  if (failed && found.every((one) => one.status === "rejected")) throw failed.reason;
   return found.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
 }
 
@@ -65,19 +73,32 @@ export function Palette() {
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
   const [found, setFound] = useState<Entry[]>([]);
+  const [looking, setLooking] = useState(false);
+  const [error, setError] = useState<string>();
   useLayoutEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
     setAt(0);
     setFound([]);
-    if (typed.trim().length < 2) return;
+    setError(undefined);
+    const isLong = typed.trim().length >= 2;
+    setLooking(isLong);
+    if (!isLong) return;
     const control = new AbortController();
-    const timer = setTimeout(() => void stored(typed.trim(), control.signal).then(setFound, () => undefined), LOOK_AFTER_MS);
+    const ended = (does: () => void) => {
+      if (control.signal.aborted) return;
+      does();
+      setLooking(false);
+    };
+    const look = () => stored(typed.trim(), control.signal).then((all) => ended(() => setFound(all)), (reason: unknown) => ended(() => setError(said(reason))));
+    const timer = setTimeout(() => void look(), LOOK_AFTER_MS);
     return () => {
       clearTimeout(timer);
       control.abort();
     };
   }, [typed]);
   const entries = [...own(typed), ...found].slice(0, 40);
+  useEffect(() => document.getElementById(`palette-${at}`)?.scrollIntoView({ block: "nearest" }), [at]);
+  const told = looking ? "Looking …" : error ? `It could not be looked for: ${error}` : entries.length === 0 ? "Nothing found" : "";
   const close = () => (palette.value = false);
   const choose = (entry: Entry | undefined) => {
     if (!entry) return;
@@ -113,9 +134,9 @@ export function Palette() {
             <small>{entry.about}</small>
           </li>
         ))}
-        {entries.length === 0 && (
-          <li role="option" aria-selected="false">
-            <span class="dim">Nothing found</span>
+        {told && (
+          <li role="option" aria-selected="false" aria-disabled="true">
+            <span class={error ? "wrong" : "dim"}>{told}</span>
           </li>
         )}
       </ul>

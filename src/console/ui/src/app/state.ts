@@ -106,10 +106,20 @@ document.addEventListener("visibilitychange", () => {
   api("GET /api/v1/auth/me").then((now) => isAnother(me.value, now) && location.reload(), () => undefined);
 });
 
+/** Whose drafts this tab keeps. */
+const DRAFTS_OF = "drafts.of";
+
+/** A session that ended leaves drafts in the tab: they stay for the same person, and are for nobody else to see. */
+function keepDraftsOf(user: string): void {
+  if ((sessionStorage.getItem(DRAFTS_OF) ?? user) !== user) sessionStorage.clear();
+  sessionStorage.setItem(DRAFTS_OF, user);
+}
+
 /** Asks who is signed in. */
 export async function whoAmI(): Promise<void> {
   try {
     const now = await api("GET /api/v1/auth/me");
+    keepDraftsOf(now.user.id);
     // Another tab signed somebody else in: what is shown, and what was typed, is not theirs.
     if (isAnother(me.value, now)) return location.reload();
     const isBack = sessionEnded.value;

@@ -14,26 +14,29 @@ import { DRAFT } from "./sql/run";
 
 type Card = CardEntryView["card"];
 const MESSAGES_PAGE = 200;
-/** Longer conversations are read from their end. */
-const PAGES_MAX = 10;
+/** Of a longer conversation the newest are drawn. */
+const MESSAGES_MAX = 2_000;
 
 interface Told {
   messages: AgentMessageView[];
   history: HistoryView;
+  /** Where the last page begins: what is new comes on it, or behind it. */
+  last: string | undefined;
 }
 
-async function told(id: string, signal?: AbortSignal): Promise<Told> {
-  const messages: AgentMessageView[] = [];
-  let cursor: string | undefined;
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const query = { limit: MESSAGES_PAGE, ...(cursor && { cursor }) };
-    const found = await api("GET /api/v1/agents/{id}/messages", { path: { id }, query, ...(signal && { signal }) });
-    messages.push(...found.items);
-    if (!found.nextCursor) break;
-    cursor = found.nextCursor;
+/** All that was said; where some of it is known, only its last page and what came since are asked for. */
+async function told(id: string, known: Told | undefined, signal?: AbortSignal): Promise<Told> {
+  let [messages, last] = [known?.messages ?? [], known?.last];
+  for (;;) {
+    const query = { limit: MESSAGES_PAGE, ...(last && { cursor: last }) };
+    const { items, nextCursor } = await api("GET /api/v1/agents/{id}/messages", { path: { id }, query, ...(signal && { signal }) });
+    const seen = messages.at(-1)?.seq ?? 0;
+    messages = [...messages, ...items.filter((one) => one.seq > seen)];
+    if (!nextCursor) break;
+    last = nextCursor;
   }
   const history = await api("GET /api/v1/agents/{id}/cards", { path: { id }, ...(signal && { signal }) });
-  return { messages, history };
+  return { messages, history, last };
 }
 
 function openInSql(sql: string): void {
@@ -194,7 +197,9 @@ function Ask({ busy, onAsk }: { busy: boolean; onAsk: (text: string) => Promise<
 
 function Conversation({ id }: { id: string }) {
   const agent = useLoad((signal) => api("GET /api/v1/agents/{id}", { path: { id }, signal }), [id]);
-  const found = useLoad((signal) => told(id, signal), [id]);
+  const known = useRef<Told>();
+  const found = useLoad((signal) => told(id, known.current, signal), [id]);
+  known.current = found.value;
   const [asked, setAsked] = useState<string>();
   const [error, setError] = useState<string>();
   const end = useRef<HTMLLIElement>(null);
@@ -210,7 +215,7 @@ function Conversation({ id }: { id: string }) {
   // What is being typed stays where only a later look fails.
   if (!agent.value || !found.value) return trouble || <Bones />;
   const all = found.value;
-  const refresh = async () => found.set(await told(id));
+  const refresh = async () => found.set(await told(id, known.current));
   const ask = async (text: string) => {
     setAsked(text);
     setError(undefined);
@@ -246,7 +251,8 @@ function Conversation({ id }: { id: string }) {
       <div class="conversation">
         {all.messages.length === 0 && !asked && <Empty title="Nothing was asked yet">Such as: {EXAMPLES.map((one) => <button type="button" class="button small" key={one} onClick={() => void ask(one)}>{one}</button>)}</Empty>}
         <ol aria-live="polite">
-          {all.messages.map((one) => <Message key={one.id} of={one} told={all} onAct={act} />)}
+          {all.messages.length > MESSAGES_MAX && <li class="dim">{number(all.messages.length - MESSAGES_MAX)} older messages are not shown.</li>}
+          {all.messages.slice(-MESSAGES_MAX).map((one) => <Message key={one.id} of={one} told={all} onAct={act} />)}
           {asked && <li class="message user"><p class="said">{asked}</p></li>}
           {asked && <li class="message assistant" role="status"><p class="dim">Reading the question and the data …</p></li>}
           <li ref={end} aria-hidden="true" class="end" />

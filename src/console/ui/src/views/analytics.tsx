@@ -14,7 +14,15 @@ const DAY_MS = 86_400_000;
 const PERIODS = [["1", "24 hours"], ["7", "7 days"], ["30", "30 days"], ["90", "90 days"], ["365", "A year"]] as const;
 const TABS = [["time", "Over time"], ["providers", "Providers"], ["domains", "Domains"], ["credits", "Credits"], ["quality", "Quality"]] as const;
 const METRICS: readonly (readonly [Metric, string])[] = [["jobs", "Jobs"], ["succeeded", "Succeeded"], ["failed", "Failed"], ["successRate", "Success"], ["credits", "Credits"], ["latencyP50", "Latency p50"], ["latencyP95", "Latency p95"], ["results", "Results"], ["changed", "Changed"], ["quality", "Quality"], ["attempts", "Attempts"], ["blocked", "Blocked"], ["bytes", "Bytes"]];
+/** What a figure is in, where it is no count, and what it is multiplied with to be so. */
+const UNITS: Partial<Record<Metric, readonly [unit: string, times: number]>> = { successRate: ["%", 100], quality: ["%", 100], latencyP50: ["ms", 1], latencyP95: ["ms", 1] };
 const SORTS: readonly (readonly [DomainSort, string])[] = [["jobs", "By jobs"], ["successRate", "By success"], ["credits", "By credits"], ["latencyP95", "By latency"], ["quality", "By quality"]];
+
+/** Bytes are shown in what the most of them are best said in. */
+function unitOf(metric: Metric, most: number): readonly [unit: string, times: number] {
+  if (metric !== "bytes") return UNITS[metric] ?? ["", 1];
+  return most < 1e6 ? ["kB", 1e-3] : most < 1e9 ? ["MB", 1e-6] : ["GB", 1e-9];
+}
 
 interface Of {
   from: string;
@@ -29,10 +37,12 @@ function Over({ from }: Of) {
   const metric = (here.value.query.get("metric") ?? "jobs") as Metric;
   const interval = Date.now() - Date.parse(from) <= 2 * DAY_MS ? ("hour" as const) : ("day" as const);
   const found = useLoad((signal) => api("GET /api/v1/analytics/timeseries", { query: { from, interval, timezone: ZONE, metric }, signal }), [from, metric]);
-  const title = METRICS.find(([key]) => key === metric)?.[1] ?? metric;
+  const [unit, times] = unitOf(metric, Math.max(0, ...(found.value?.points ?? []).map((point) => point.value ?? 0)));
+  const name = METRICS.find(([key]) => key === metric)?.[1] ?? metric;
+  const title = unit ? `${name} (${unit})` : name;
   const drawn = useMemo(() => {
     const points = found.value?.points ?? [];
-    return { at: points.map((point) => Date.parse(point.at) / 1_000), series: [{ label: title, values: points.map((point) => point.value) }] };
+    return { at: points.map((point) => Date.parse(point.at) / 1_000), series: [{ label: title, values: points.map((point) => (point.value === null ? null : point.value * times)) }] };
   }, [found.value]);
   return (
     <Panel title={`${title} by ${interval}`} side={<Choice label="Figure" value={metric} options={METRICS} onPick={(picked) => ask({ metric: picked })} />}>

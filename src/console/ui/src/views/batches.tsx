@@ -5,9 +5,9 @@ import { useList, useLoad } from "../api/use";
 import { here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Empty, Head, Panel, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { number, Share, Time } from "../parts/figures";
+import { many, number, Share, Time } from "../parts/figures";
 import { List, Rows } from "../parts/list";
-import type { BatchView } from "../generated/api";
+import type { BatchRetryView, BatchView } from "../generated/api";
 import { JobList, useCalm } from "./jobs";
 
 function Progress({ of }: { of: BatchView }) {
@@ -17,6 +17,20 @@ function Progress({ of }: { of: BatchView }) {
 }
 
 const left = (batch: BatchView) => batch.byStatus.queued + batch.byStatus.running;
+
+function state(batch: BatchView): string {
+  if (batch.canceledAt) return batch.endedAt ? "canceled" : "canceling";
+  return batch.endedAt ? "completed" : "running";
+}
+
+/** What became of submitting again what had failed. */
+function Retried({ of: { finishedAt, submitted, refused, message } }: { of: BatchRetryView }) {
+  return (
+    <p class={`note ${message ? "warn" : ""}`}>
+      {finishedAt ? "The last retry" : "A retry goes on; it"} has submitted {many(submitted, "job")}{refused > 0 && `, and ${number(refused)} were refused`}{message ? `: ${message}` : "."}
+    </p>
+  );
+}
 
 function BatchPage({ id }: { id: string }) {
   const batch = useLoad((signal) => api("GET /api/v1/batches/{id}", { path: { id }, signal }), [id]);
@@ -35,29 +49,34 @@ function BatchPage({ id }: { id: string }) {
     toast("What failed is being submitted again");
     batch.reload();
   };
+  const isRetrying = row.retry !== null && !row.retry.finishedAt;
+  const mayRetry = row.byStatus.failed > row.retried && left(row) === 0 && !row.canceledAt && !isRetrying;
   return (
     <>
       <Head title={row.name ?? "Batch"} about={`${number(row.jobs)} jobs, from ${row.source}`}>
-        {may("jobs:write") && left(row) > 0 && <Act kind="bad" does={cancel}>Cancel the rest</Act>}
-        {may("jobs:write") && row.byStatus.failed > 0 && left(row) === 0 && <Act kind="main" does={retry}>Retry what failed</Act>}
+        {may("jobs:write") && left(row) > 0 && !row.canceledAt && <Act kind="bad" does={cancel}>Cancel the rest</Act>}
+        {may("jobs:write") && mayRetry && <Act kind="main" does={retry}>Retry what failed</Act>}
       </Head>
       <div class="stack">
         {batch.error && <Trouble error={batch.error} retry={batch.reload} />}
+        {row.retry && <Retried of={row.retry} />}
         <div class="halves">
-          <Panel title="Progress" side={<Badge state={row.endedAt ? "completed" : "running"} />}>
+          <Panel title="Progress" side={<Badge state={state(row)} />}>
             <div class="stack">
               <Progress of={row} />
               <Facts of={[
-                ...Object.entries(row.byStatus).map(([state, count]) => [state, number(count)] as const),
+                ...Object.entries(row.byStatus).map(([name, count]) => [name, number(count)] as const),
+                row.retried > 0 && ["Submitted again", number(row.retried)],
                 ["Speed", <>{row.ratePerSec.toFixed(1)} a second</>],
                 ["Submitted", <Time at={row.createdAt} exact />],
+                row.canceledAt && ["Canceled", <Time at={row.canceledAt} exact />],
                 row.expectedEndAt && ["Ends about", <Time at={row.expectedEndAt} />],
                 row.endedAt && ["Ended", <Time at={row.endedAt} exact />],
               ]} />
             </div>
           </Panel>
           <Panel title="Why jobs failed" flush>
-            {row.errors.length === 0 ? <Empty title="None failed" /> : (
+            {row.errors.length === 0 && row.otherErrors === 0 ? <Empty title="None failed" /> : (
               <Rows
                 label="Why jobs failed"
                 rows={row.errors}
@@ -70,6 +89,7 @@ function BatchPage({ id }: { id: string }) {
                 ]}
               />
             )}
+            {row.otherErrors > 0 && <p class="inner hint">{many(row.otherErrors, "job")} failed in other ways.</p>}
           </Panel>
         </div>
         <JobList fixed={{ batchId: id }} />
@@ -81,7 +101,8 @@ function BatchPage({ id }: { id: string }) {
 export function Batches() {
   const id = here.value.parts[1];
   const list = useList((cursor, signal) => api("GET /api/v1/batches", { query: { limit: 50, ...(cursor && { cursor }) }, signal }), []);
-  useEvents("batch.*,job.queued", useCalm(list.reload));
+  const again = useCalm(list.refresh);
+  useEvents("job.*,batch.*", again, again);
   if (id) return <BatchPage key={id} id={id} />;
   return (
     <>

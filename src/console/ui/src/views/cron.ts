@@ -38,6 +38,15 @@ function time(minute: string, hour: string): string {
   return `at minutes ${minute} of hours ${hour}`;
 }
 
+/** What the seconds of an expression of six fields add. */
+function withSeconds(at: string, second: string): string {
+  if (second === "0" || second === "00") return at;
+  const step = /^\*\/(\d+)$/.exec(second);
+  const told = second === "*" ? "each second" : step ? `each ${step[1]} seconds` : "";
+  if (told) return at === "each minute" ? told : `${at}, ${told} of that minute`;
+  return /^at \d\d:\d\d$/.test(at) && isNumber(second) ? `${at}:${pad(second)}` : `${at}, at second ${second}`;
+}
+
 /** Such as “Monday to Friday at 06:00”. */
 export function inWords(cron: string): string {
   const text = cron.trim();
@@ -49,7 +58,7 @@ export function inWords(cron: string): string {
   if (weekday !== "*" && weekday !== "?") when.push(list(weekday, dayName));
   if (day !== "*" && day !== "?") when.push(day === "L" ? "on the last day" : `on day ${list(day, (part) => part)}`);
   if (month !== "*") when.push(`in ${list(month, (part) => MONTHS[Number(part)] ?? part)}`);
-  const at = time(minute, hour);
+  const at = withSeconds(time(minute, hour), parts.length === 6 ? (parts[0] ?? "0") : "0");
   if (when.length === 0) when.push(at.startsWith("each") ? "" : "each day");
   const said = [...when, at].filter(Boolean).join(" ");
   return said.charAt(0).toUpperCase() + said.slice(1);

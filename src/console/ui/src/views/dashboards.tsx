@@ -10,6 +10,7 @@ import type { DashboardParameter, DashboardView, NewTile, TileView } from "../ge
 import { inWords } from "./cron";
 import { Board, type Shown } from "./dashboards/board";
 import { ParametersForm, RefreshForm, TileForm } from "./dashboards/forms";
+import { isDay } from "./sql/parameters";
 import { ended, typed } from "./sql/run";
 
 /** While it is looked at, what is older is made anew. */
@@ -25,7 +26,7 @@ const written = (tile: TileView): NewTile => {
 };
 
 /** What tiles show with other values of the filters: their saved queries are run, and nothing is kept. */
-async function withValues(board: DashboardView, values: ReadonlyMap<string, string>): Promise<Map<number, Shown>> {
+async function withValues(board: DashboardView, values: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Map<number, Shown>> {
   const found = new Map<number, Shown>();
   const all = new Map(board.parameters.map((one) => [one.name, one.value]));
   for (const [name, text] of values) all.set(name, typed(text));
@@ -33,9 +34,9 @@ async function withValues(board: DashboardView, values: ReadonlyMap<string, stri
     board.tiles.map(async (tile) => {
       const params = tile.params.map((param) => (param && typeof param === "object" && "parameter" in param ? all.get(String(param.parameter)) : param));
       try {
-        const first = await api("POST /api/v1/bi/saved-queries/{id}/run", { path: { id: tile.savedQueryId }, body: { params, waitMs: 2_000 } });
-        const execution = await ended(first, new AbortController().signal, () => undefined);
-        const results = execution.results ?? (execution.error ? undefined : await api("GET /api/v1/bi/queries/{id}/results", { path: { id: execution.jobId }, query: { page: 0 } }));
+        const first = await api("POST /api/v1/bi/saved-queries/{id}/run", { path: { id: tile.savedQueryId }, body: { params, waitMs: 2_000 }, signal });
+        const execution = await ended(first, signal, () => undefined);
+        const results = execution.results ?? (execution.error ? undefined : await api("GET /api/v1/bi/queries/{id}/results", { path: { id: execution.jobId }, query: { page: 0 }, signal }));
         found.set(tile.id, { rows: results?.rows ?? [], total: results?.totalRows ?? 0, error: execution.error?.message });
       } catch (reason) {
         found.set(tile.id, { rows: [], total: 0, error: reason instanceof Error ? reason.message : String(reason) });
@@ -56,7 +57,7 @@ function Filters({ of, onShow, onKeep }: { of: DashboardView; onShow: (values: R
       <form class="filters" onSubmit={(event) => (event.preventDefault(), void show())}>
         {of.parameters.map((one) => (
           <Field key={one.name} label={one.name}>
-            <Text type={/date|from|to|since|until|day/i.test(one.name) ? "date" : "text"} value={read(one)} onText={(text) => setValues(new Map(values).set(one.name, text))} />
+            <Text type={isDay(one.name) ? "date" : "text"} value={read(one)} onText={(text) => setValues(new Map(values).set(one.name, text))} />
           </Field>
         ))}
         <Act kind="main" does={show}>Show</Act>
@@ -74,6 +75,8 @@ function DashboardPage({ id }: { id: string }) {
   const [shown, setShown] = useState<Map<number, Shown>>();
   const [open, setOpen] = useState<Open>();
   const page = useRef<HTMLDivElement>(null);
+  const asked = useRef<AbortController>();
+  useEffect(() => () => asked.current?.abort(), []);
   const row = found.value;
   const isWaiting = row !== undefined && (row.isRefreshing || row.tiles.some((tile) => !tile.result));
   useEffect(() => {
@@ -97,12 +100,20 @@ function DashboardPage({ id }: { id: string }) {
   };
   const keep = async (parameters: DashboardParameter[]) => {
     found.set(await api("PATCH /api/v1/bi/dashboards/{id}", { path: { id }, body: { parameters } }));
-    setShown(undefined);
+    await show();
     toast("These are the values for everybody now");
   };
   const put = (tile: TileView) => {
     const tiles = draft ?? row.tiles;
     setDraft(tiles.some((one) => one.id === tile.id) ? tiles.map((one) => (one.id === tile.id ? tile : one)) : [...tiles, tile]);
+  };
+  /** Shows tiles with these values, or with everybody's; an older wish that still runs is dropped. */
+  const show = async (values?: ReadonlyMap<string, string>) => {
+    asked.current?.abort();
+    const control = new AbortController();
+    asked.current = control;
+    const tiles = values && (await withValues(row, values, control.signal));
+    if (!control.signal.aborted) setShown(tiles);
   };
   const writes = may("bi:write");
   return (
@@ -128,8 +139,8 @@ function DashboardPage({ id }: { id: string }) {
       </Head>
       <div ref={page} class="stack dashboard">
         {found.error && <Trouble error={found.error} retry={found.reload} />}
-        {!draft && <Filters key={row.updatedAt} of={row} onShow={async (values) => setShown(await withValues(row, values))} onKeep={keep} />}
-        {shown && <p class="note">With values of your own, which nobody else sees. <button type="button" class="button small" onClick={() => setShown(undefined)}>As everybody sees it</button></p>}
+        {!draft && <Filters key={row.updatedAt} of={row} onShow={show} onKeep={keep} />}
+        {shown && <p class="note">With values of your own, which nobody else sees. <button type="button" class="button small" onClick={() => void show()}>As everybody sees it</button></p>}
         {draft && <p class="hint">A tile is moved by the arrow keys, or by its title with the pointer; with Shift it grows and shrinks.</p>}
         {(draft ?? row.tiles).length === 0 ? (
           <Panel><Empty title="No tiles yet">{writes ? <>A tile shows a saved query. <button type="button" class="button" onClick={() => (setDraft(row.tiles), setOpen({ kind: "tile" }))}>Add a tile</button></> : "Somebody with bi:write adds them."}</Empty></Panel>

@@ -91,7 +91,7 @@ function InputPage({ id }: { id: string }) {
   const found = useLoad((signal) => api("GET /api/v1/inputs/{id}", { path: { id }, signal }), [id]);
   const runs = useList((cursor, signal) => (found.value?.kind === "webhook" ? Promise.resolve({ items: [], nextCursor: null }) : api("GET /api/v1/inputs/{id}/runs", { path: { id }, query: { limit: 25, ...(cursor && { cursor }) }, signal })), [id, found.value?.kind]);
   const [tree, setTree] = useState<string>();
-  const again = useCalm(runs.reload);
+  const again = useCalm(runs.refresh);
   useEvents("input.*,batch.completed", again, again);
   if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;

@@ -35,7 +35,7 @@ export function JobList({ fixed }: { fixed?: { batchId?: string; scheduleRunId?:
       api("GET /api/v1/jobs", { query: { ...fixed, ...(status && { status }), domain, ...(tag && { tag: [tag] }), ...(error && { error }), limit: 50, ...(cursor && { cursor }) }, signal }),
     [status, domain, tag, error, fixed?.batchId, fixed?.scheduleRunId],
   );
-  const again = useCalm(list.reload);
+  const again = useCalm(list.refresh);
   const live = useEvents("job.*", again, again);
   return (
     <Panel flush>

@@ -8,6 +8,9 @@ import { Time } from "../parts/figures";
 import { List } from "../parts/list";
 import type { KeyKind, NewApiKeyRequest } from "../generated/api";
 
+/** The end of a day of the reader's zone. */
+const endOf = (day: string) => new Date(`${day}T23:59:59.999`).toISOString();
+
 function NewKey({ onDone }: { onDone: () => void }) {
   const [name, setName] = useState("");
   const [kind, setKind] = useState<KeyKind>(may("org:write") ? "organization" : "personal");
@@ -17,7 +20,7 @@ function NewKey({ onDone }: { onDone: () => void }) {
   const send = async () => {
     const all = chosen.length === me.value?.permissions.length;
     const permissions = chosen as NonNullable<NewApiKeyRequest["permissions"]>;
-    const made = await api("POST /api/v1/api-keys", { body: { name, kind, ...(!all && { permissions }), ...(until && { expiresAt: new Date(until).toISOString() }) } });
+    const made = await api("POST /api/v1/api-keys", { body: { name, kind, ...(!all && { permissions }), ...(until && { expiresAt: endOf(until) }) } });
     setSecret(made.secret);
   };
   if (secret) {

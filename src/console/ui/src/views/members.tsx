@@ -17,6 +17,11 @@ const ABOUT: Record<Role, string> = {
   viewer: "Reads.",
 };
 
+/** An owner is made and unmade by owners alone. */
+const isOwner = () => me.value?.role === "owner";
+const mayGive = () => (isOwner() ? ROLES : ROLES.filter(([role]) => role !== "owner"));
+const mayChange = (role: Role) => role !== "owner" || isOwner();
+
 function Invite({ onDone }: { onDone: () => void }) {
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<Role>("editor");
@@ -31,7 +36,7 @@ function Invite({ onDone }: { onDone: () => void }) {
         <Text type="email" required value={email} onText={setEmail} />
       </Field>
       <Field label="Role" hint={ABOUT[role]}>
-        <Choice value={role} options={ROLES} onPick={setRole} />
+        <Choice value={role} options={mayGive()} onPick={setRole} />
       </Field>
     </Form>
   );
@@ -109,8 +114,8 @@ export function Members() {
             columns={[
               { title: "Name", cell: (member) => <>{member.name}{member.userId === mine && <span class="dim"> (you)</span>}</> },
               { title: "Address", cell: (member) => <>{member.email} {!member.emailVerifiedAt && <Badge state="unverified" />}</> },
-              { title: "Role", cell: (member) => (writes ? <RolePick member={member} onPick={change} /> : member.role) },
-              { title: "", cell: (member) => (writes || member.userId === mine) && <Act small kind="bad" sure={member.userId === mine ? "Leave the organization?" : `Remove ${member.name}? Their keys end at once.`} does={remove(member)}>{member.userId === mine ? "Leave" : "Remove"}</Act> },
+              { title: "Role", cell: (member) => (writes && mayChange(member.role) ? <RolePick member={member} onPick={change} /> : member.role) },
+              { title: "", cell: (member) => ((writes && mayChange(member.role)) || member.userId === mine) && <Act small kind="bad" sure={member.userId === mine ? "Leave the organization?" : `Remove ${member.name}? Their keys end at once.`} does={remove(member)}>{member.userId === mine ? "Leave" : "Remove"}</Act> },
             ]}
           />
         </Panel>
@@ -129,7 +134,7 @@ export function Members() {
             ]}
           />
         </Panel>
-        {me.value?.role === "owner" && <p><button type="button" class="button bad" onClick={() => setOpen("erase")}>Erase the organization …</button></p>}
+        {isOwner() && <p><button type="button" class="button bad" onClick={() => setOpen("erase")}>Erase the organization …</button></p>}
       </div>
       {open === "invite" && <Dialog title="Invite somebody" onClose={() => setOpen(undefined)}><Invite onDone={() => (setOpen(undefined), invites.reload())} /></Dialog>}
       {open === "rename" && <Dialog title="Rename" onClose={() => setOpen(undefined)}><Rename onDone={() => setOpen(undefined)} /></Dialog>}
@@ -142,7 +147,7 @@ function RolePick({ member, onPick }: { member: MemberView; onPick: (member: Mem
   const [role, setRole] = useState(member.role);
   return (
     <span class="row">
-      <Choice label={`Role of ${member.name}`} value={role} options={ROLES} onPick={setRole} />
+      <Choice label={`Role of ${member.name}`} value={role} options={mayGive()} onPick={setRole} />
       {role !== member.role && <Act small kind="main" does={onPick(member, role)}>Change</Act>}
     </span>
   );

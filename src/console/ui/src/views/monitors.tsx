@@ -1,6 +1,6 @@
 // Monitors: statements that the box runs by itself, what they found, when that changed, and the condition tried before it is
 // kept.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useEvents } from "../api/live";
 import { everyPage, useList, useLoad } from "../api/use";
@@ -192,7 +192,8 @@ const figure = (value: unknown) => (typeof value === "number" ? number(value) : 
 
 /** What became of it: each change of its state, as the organization's log has them. */
 function Changes({ id, turn }: { id: string; turn: number }) {
-  const list = useList<EventView>((cursor, signal) => api("GET /api/v1/events", { query: { subject: id, kind: [...KINDS], limit: 50, ...(cursor && { cursor }) }, signal }), [id, turn]);
+  const list = useList<EventView>((cursor, signal) => api("GET /api/v1/events", { query: { subject: id, kind: [...KINDS], limit: 50, ...(cursor && { cursor }) }, signal }), [id]);
+  useEffect(() => void (turn > 0 && list.refresh()), [turn]);
   return (
     <Panel title="Changes of its state" flush>
       <List
@@ -284,7 +285,7 @@ export function Monitors() {
   const state = (here.value.query.get("state") ?? "") as MonitorState | "";
   const list = useList((cursor, signal) => api("GET /api/v1/monitors", { query: { ...(state && { state }), limit: 50, ...(cursor && { cursor }) }, signal }), [state, id]);
   const [making, setMaking] = useState(false);
-  useEvents("monitor.*", useCalm(list.reload));
+  useEvents("monitor.*", useCalm(list.refresh));
   if (id) return <MonitorPage key={id} id={id} />;
   return (
     <>

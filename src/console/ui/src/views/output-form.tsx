@@ -1,16 +1,25 @@
-// An output as it is asked for: to an endpoint, a chat, a feed, a table of PostgreSQL, files, or as letters; with its condition
-// tried as one types.
+// An output as it is asked for: to an endpoint, a chat, a feed, a table of PostgreSQL, files here or away, or as letters; with its
+// condition tried as one types.
 import { useEffect, useState } from "preact/hooks";
 import { api, local, said } from "../api/client";
 import { toast } from "../app/state";
 import { Check, Choice, Field, Form, Secret, Text } from "../parts/basic";
 import { number, Time, ZONE } from "../parts/figures";
-import type { ChatProduct, DryRunView, EmailTerms, EmailView, EmailWhen, FileFormat, FilesOfOutput, OutputKind, OutputView, PostgresOfOutput, SslMode, WriteMode } from "../generated/api";
+import type { ChatProduct, DryRunView, EmailTerms, EmailView, EmailWhen, EventView, FileFormat, FilesOfOutput, FilesView, OutputKind, OutputView, PostgresOfOutput, S3OfFiles, SftpOfFiles, SslMode, WriteMode } from "../generated/api";
 
 export const KINDS = [["webhook", "Webhook"], ["chat", "Chat message"], ["feed", "Feed to subscribe to"], ["postgres", "PostgreSQL table"], ["files", "Files"], ["email", "Letters by email"]] as const;
 const PRODUCTS = [["slack", "Slack"], ["mattermost", "Mattermost"], ["teams", "Microsoft Teams"], ["discord", "Discord"]] as const;
 const SSL = (["verify-full", "verify-ca", "require", "prefer", "allow", "disable"] as const).map((mode) => [mode, mode] as const);
-const EVENTS = ["result.new", "result.changed", "result.gone", "job.succeeded", "job.failed", "batch.completed", "schedule.completed", "schedule.failed", "schema.drifted", "monitor.firing", "monitor.ok"];
+/** Every kind of the API, which the compiler sees to; what is wanted most stands in front. */
+const OFFERED: Record<EventView["kind"], true> = {
+  "result.new": true, "result.changed": true, "result.gone": true, "job.succeeded": true, "job.failed": true, "job.canceled": true, "job.queued": true, "job.started": true,
+  "batch.completed": true, "schedule.completed": true, "schedule.failed": true, "schedule.started": true, "schedule.skipped": true, "schedule.missed": true, "schedule.disabled": true,
+  "schema.drifted": true, "monitor.firing": true, "monitor.ok": true, "monitor.no_data": true, "monitor.error": true,
+  "crawl.started": true, "crawl.completed": true, "crawl.failed": true, "input.ingested": true, "input.completed": true, "input.failed": true, "input.failing": true,
+  "benchmark.completed": true, "suggestion.created": true, "output.disabled": true, "quota.low": true, "retention.removed": true, "site_session.expired": true,
+  "storage.failing": true, "storage.moved": true, "storage.recovered": true,
+};
+const EVENTS = Object.keys(OFFERED);
 /** Rows of results are all that tables and files take. */
 const ROWS_ONLY: readonly OutputKind[] = ["postgres", "files"];
 export const WHEN = [["immediately", "At once"], ["hourly", "Together, an hour after the first"], ["daily", "Together, once a day"]] as const;
@@ -22,10 +31,14 @@ const listed = (text: string) => text.split(",").map((one) => one.trim()).filter
 function Tried({ id, condition }: { id: string; condition: string }) {
   const [told, setTold] = useState<DryRunView | string>();
   useEffect(() => {
+    const control = new AbortController();
     const timer = setTimeout(() => {
-      api("POST /api/v1/outputs/{id}/test", { path: { id }, body: { dryRun: true, condition: condition.trim() || null } }).then((view) => setTold(view.dryRun ?? undefined), (error: unknown) => setTold(said(error)));
+      api("POST /api/v1/outputs/{id}/test", { path: { id }, body: { dryRun: true, condition: condition.trim() || null }, signal: control.signal }).then((view) => setTold(view.dryRun ?? undefined), (error: unknown) => !control.signal.aborted && setTold(said(error)));
     }, TYPE_AFTER_MS);
-    return () => clearTimeout(timer);
+    return () => {
+      clearTimeout(timer);
+      control.abort();
+    };
   }, [id, condition]);
   if (told === undefined) return null;
   if (typeof told === "string") return <p class="note warn" role="status">{told}</p>;
@@ -62,14 +75,71 @@ function Server({ of, put, known }: Part<PostgresOfOutput>) {
   );
 }
 
-function Files({ of, put, known }: Part<FilesOfOutput>) {
-  const format = of.format ?? "parquet";
+/** What is known of files, as it is given back: whole, but for what is only shown. */
+function filesOf(known: FilesView | undefined): FilesOfOutput {
+  if (!known) return {};
+  const { s3, sftp, ...files } = known;
+  if (s3) return { ...files, s3 };
+  if (!sftp) return files;
+  const { hasPassword: _, hasPrivateKey: __, ...server } = sftp;
+  return { ...files, sftp: server };
+}
+
+const PLACES = [["box", "A folder of the box"], ["s3", "S3 bucket"], ["sftp", "SFTP server"]] as const;
+const AS_IT_IS = "Empty: as it is. Given again where the place changes.";
+
+function Bucket({ of, put, known }: Part<S3OfFiles>) {
   return (
     <>
       <div class="two">
+        <Field label="Bucket" hint="It must be there."><Text required value={of.bucket ?? ""} onText={(bucket) => put({ bucket })} /></Field>
+        <Field label="Server" hint={known ? "Empty: as it is." : "Empty: Amazon's own."}><Text type="url" placeholder="https://minio.example:9000" value={of.endpoint ?? ""} onText={(endpoint) => put({ endpoint: endpoint || null })} /></Field>
+        <Field label="Region"><Text placeholder="us-east-1" value={of.region ?? ""} onText={(region) => put({ region: region || null })} /></Field>
+      </div>
+      <div class="two">
+        <Field label="Access key"><Text required autocomplete="off" value={of.accessKeyId ?? ""} onText={(accessKeyId) => put({ accessKeyId })} /></Field>
+        <Field label="Secret" hint={known ? AS_IT_IS : undefined}><Text type="password" autocomplete="off" required={!known} value={of.secretAccessKey ?? ""} onText={(secret) => put({ secretAccessKey: secret || null })} /></Field>
+        <Field label="Prefix" hint="What keys begin with."><Text value={of.prefix ?? ""} onText={(prefix) => put({ prefix })} /></Field>
+      </div>
+      <Check label="The bucket stands in the path, not in the host" on={of.pathStyle ?? Boolean(of.endpoint)} onSet={(pathStyle) => put({ pathStyle })} />
+      <Check label="The server knows conditional puts (If-None-Match)" on={of.conditionalPuts ?? true} onSet={(conditionalPuts) => put({ conditionalPuts })} />
+    </>
+  );
+}
+
+function Sftp({ of, put, known }: Part<SftpOfFiles>) {
+  return (
+    <>
+      <div class="two">
+        <Field label="Host"><Text required value={of.host ?? ""} onText={(host) => put({ host })} /></Field>
+        <Field label="Port"><Text type="number" min={1} max={65_535} value={String(of.port ?? 22)} onText={(port) => put({ port: Number(port) || null })} /></Field>
+        <Field label="User"><Text required autocomplete="off" value={of.user ?? ""} onText={(user) => put({ user })} /></Field>
+      </div>
+      <Field label="Key of the server" hint="As ssh-keyscan -t ed25519 prints it, or its fingerprint (SHA256:…)."><Text class="mono" required value={of.hostKey ?? ""} onText={(hostKey) => put({ hostKey })} /></Field>
+      <div class="two">
+        <Field label="Password" hint={known ? AS_IT_IS : "This, or a private key."}><Text type="password" autocomplete="off" disabled={Boolean(of.privateKey)} required={!known && !of.privateKey} value={of.password ?? ""} onText={(password) => put({ password: password || null })} /></Field>
+        <Field label="Begins in" hint="Absolute, or below the folder of the login."><Text value={of.folder ?? ""} onText={(folder) => put({ folder })} /></Field>
+      </div>
+      <Field label="Private key" hint="OpenSSH or PEM, without a passphrase.">
+        <textarea class="mono" rows={3} autocomplete="off" spellcheck={false} disabled={Boolean(of.password)} value={of.privateKey ?? ""} onInput={(event) => put({ privateKey: event.currentTarget.value || null })} />
+      </Field>
+    </>
+  );
+}
+
+function Files({ of, put, known }: Part<FilesOfOutput>) {
+  const format = of.format ?? "parquet";
+  const place = of.s3 ? "s3" : of.sftp ? "sftp" : "box";
+  return (
+    <>
+      {!known && <Field label="Where"><Choice value={place} options={PLACES} onPick={(picked) => put({ s3: picked === "s3" ? {} : null, sftp: picked === "sftp" ? {} : null })} /></Field>}
+      {of.s3 && <Bucket of={of.s3} known={known} put={(change) => put({ s3: { ...of.s3, ...change } })} />}
+      {of.sftp && <Sftp of={of.sftp} known={known} put={(change) => put({ sftp: { ...of.sftp, ...change } })} />}
+      <div class="two">
         <Field label="Format"><Choice value={format} options={[["parquet", "Parquet"], ["csv", "CSV"], ["jsonl", "JSON lines"]] as const} onPick={(picked: FileFormat) => put({ format: picked, ...(picked !== "parquet" && { delta: false }) })} /></Field>
-        <Field label="Folder" hint="Below that of the organization."><Text value={of.path ?? ""} onText={(path) => put({ path: path || null })} /></Field>
-        <Field label="A file is whole after minutes"><Text type="number" min={1} value={String(of.everyMinutes ?? 15)} onText={(minutes) => put({ everyMinutes: Number(minutes) })} /></Field>
+        <Field label="Folder" hint={place === "box" ? "Below that of the organization." : place === "s3" ? "Below the prefix." : "Below where it begins."}><Text value={of.path ?? ""} onText={(path) => put({ path: path || null })} /></Field>
+        <Field label="A file is whole after minutes"><Text type="number" min={1} max={1_440} value={String(of.everyMinutes ?? 15)} onText={(minutes) => put({ everyMinutes: Number(minutes) })} /></Field>
+        <Field label="Or with so many results"><Text type="number" min={1} max={20_000} value={String(of.maxRows ?? 10_000)} onText={(rows) => put({ maxRows: Number(rows) })} /></Field>
       </div>
       {format === "parquet" && !known && <Check label="With a Delta Lake log" on={of.delta ?? false} onSet={(delta) => put({ delta })} />}
     </>
@@ -136,7 +206,7 @@ export function OutputForm({ known, onDone }: { known?: OutputView; onDone: () =
     const { hasPassword: _, ...server } = known?.postgres ?? { hasPassword: false };
     return server;
   });
-  const [files, setFiles] = useState<FilesOfOutput>(() => known?.files ?? {});
+  const [files, setFiles] = useState<FilesOfOutput>(() => filesOf(known?.files));
   const [letters, setLetters] = useState(() => lettersOf(known?.email));
   const [events, setEvents] = useState<readonly string[]>(known?.events ?? ["result.changed"]);
   const [tags, setTags] = useState(known?.tags.join(", ") ?? "");

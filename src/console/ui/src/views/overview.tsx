@@ -1,8 +1,8 @@
 // What came in, what it cost, and what needs somebody.
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { api } from "../api/client";
-import { useLoad } from "../api/use";
+import { api, ApiError, said } from "../api/client";
+import { everyPage, useLoad } from "../api/use";
 import { may, me } from "../app/state";
 import { Bones, Choice, Empty, Head, Panel, Trouble } from "../parts/basic";
 import { bytes, compact, many, millis, number, percent, Share, Time, ZONE } from "../parts/figures";
@@ -33,28 +33,63 @@ function Figure({ title, value, children }: { title: string; value: string; chil
 interface Worry {
   text: string;
   about: string;
-  href: string;
+  href?: string;
 }
 
-/** What waits for somebody, from everywhere where one may look. */
+/** Failed runs are told of for so long. */
+const RUNS_DAYS = 7;
+
+/** Where something may wait for somebody: what is looked at, who may see it, and what is found there. */
+type Look = readonly [what: string, needs: string, find: (signal: AbortSignal) => Promise<Worry[]>];
+
+const LOOKS: readonly Look[] = [
+  ["providers", "providers:read", async (signal) => {
+    const all = await everyPage((cursor) => api("GET /api/v1/providers", { query: { limit: 200, ...(cursor && { cursor }) }, signal }));
+    return all.flatMap((one) => (one.trouble ? [{ text: `${one.name}: ${one.trouble.fault.replaceAll("_", " ")}`, about: one.trouble.error, href: "#/providers" }] : []));
+  }],
+  ["drift", "workflows:read", async (signal) => {
+    const all = await everyPage((cursor) => api("GET /api/v1/extraction/drift", { query: { limit: 200, ...(cursor && { cursor }) }, signal }));
+    return all.flatMap((one) => (["drifting", "broken"].includes(one.state) ? [{ text: `${one.domain} has changed`, about: `${one.pageType}: ${one.state}`, href: "#/schemas?tab=drift" }] : []));
+  }],
+  ["suggestions", "workflows:read", async (signal) => {
+    const { items } = await api("GET /api/v1/optimization/suggestions", { query: { status: "open", limit: 50 }, signal });
+    return items.map((one) => ({ text: "A better ranking of providers", about: `expected gain ${percent(one.expectedGain)}`, href: `#/workflows/${one.workflowId}` }));
+  }],
+  ["outputs", "integrations:read", async (signal) => {
+    const all = await everyPage((cursor) => api("GET /api/v1/outputs", { query: { limit: 200, ...(cursor && { cursor }) }, signal }));
+    return all.flatMap((one) => (one.state === "failing" || one.disabledReason ? [{ text: `${one.name} is ${one.state}`, about: one.lastError ?? one.disabledReason?.replaceAll("_", " ") ?? "", href: `#/outputs/${one.id}` }] : []));
+  }],
+  ["inputs", "integrations:read", async (signal) => switchedOff("inputs", await everyPage((cursor) => api("GET /api/v1/inputs", { query: { isEnabled: false, limit: 200, ...(cursor && { cursor }) }, signal })))],
+  ["schedules", "schedules:read", async (signal) => switchedOff("schedules", await everyPage((cursor) => api("GET /api/v1/schedules", { query: { isEnabled: false, limit: 200, ...(cursor && { cursor }) }, signal })))],
+  ["schedules' runs", "schedules:read", async (signal) => {
+    const { items } = await api("GET /api/v1/schedules/runs", { query: { status: "failed", limit: 5 }, signal });
+    const recent = items.filter((one) => Date.parse(one.firedAt ?? one.scheduledFor) > Date.now() - RUNS_DAYS * DAY_MS);
+    return recent.map((one) => ({ text: "A schedule's run failed", about: one.message ?? one.scheduledFor, href: `#/schedules/${one.scheduleId}` }));
+  }],
+  ["monitors", "bi:read", async (signal) => {
+    const all = await Promise.all((["firing", "error"] as const).map((state) => api("GET /api/v1/monitors", { query: { state, isEnabled: true, limit: 200 }, signal })));
+    return all.flatMap(({ items }) => items.map((one) => ({ text: one.state === "error" ? `${one.name} cannot be run` : `${one.name} fires`, about: one.reason ?? "", href: `#/monitors/${one.id}` })));
+  }],
+];
+
+/** Those that the box itself switched off. */
+function switchedOff(place: string, all: readonly { id: string; name: string; disabledReason: string | null }[]): Worry[] {
+  return all.flatMap((one) => (one.disabledReason ? [{ text: `${one.name} was switched off`, about: one.disabledReason, href: `#/${place}/${one.id}` }] : []));
+}
+
+/** What the plan does not include is no fault. */
+const isRefused = (reason: unknown) => reason instanceof ApiError && reason.status === 403;
+
+/** What waits for somebody, from everywhere where one may look; where one could not is told, too. */
 async function worries(signal: AbortSignal): Promise<Worry[]> {
-  const found: Promise<Worry[]>[] = [];
-  if (!me.value?.user.emailVerifiedAt) found.push(Promise.resolve([{ text: "Your email address is not verified", about: "SQL and invitations need it", href: "#/profile" }]));
-  if (may("providers:read")) {
-    found.push(api("GET /api/v1/providers", { query: { limit: 100 }, signal }).then(({ items }) => items.flatMap((one) => (one.trouble ? [{ text: `${one.name}: ${one.trouble.fault.replaceAll("_", " ")}`, about: one.trouble.error, href: "#/providers" }] : []))));
-  }
-  if (may("workflows:read")) {
-    found.push(api("GET /api/v1/extraction/drift", { query: { limit: 100 }, signal }).then(({ items }) => items.flatMap((one) => (["drifting", "broken"].includes(one.state) ? [{ text: `${one.domain} has changed`, about: `${one.pageType}: ${one.state}`, href: "#/schemas?tab=drift" }] : []))));
-    found.push(api("GET /api/v1/optimization/suggestions", { query: { status: "open", limit: 50 }, signal }).then(({ items }) => items.map((one) => ({ text: "A better ranking of providers", about: `expected gain ${percent(one.expectedGain)}`, href: `#/workflows/${one.workflowId}` }))));
-  }
-  if (may("integrations:read")) {
-    found.push(api("GET /api/v1/outputs", { query: { limit: 100 }, signal }).then(({ items }) => items.flatMap((one) => (one.state === "failing" || one.state === "disabled" ? [{ text: `${one.name} is ${one.state}`, about: one.lastError ?? "", href: `#/outputs/${one.id}` }] : []))));
-  }
-  if (may("schedules:read")) {
-    found.push(api("GET /api/v1/schedules/runs", { query: { status: "failed", limit: 5 }, signal }).then(({ items }) => items.map((one) => ({ text: "A schedule's run failed", about: one.message ?? one.scheduledFor, href: `#/schedules/${one.scheduleId}` }))));
-  }
-  const settled = await Promise.allSettled(found);
-  return settled.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
+  const looks = LOOKS.filter(([, needs]) => may(needs));
+  const settled = await Promise.allSettled(looks.map(([, , find]) => find(signal)));
+  const found = settled.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
+  const failed = settled.flatMap((one, index) => (one.status === "rejected" && !isRefused(one.reason) ? [{ what: looks[index]?.[0], reason: one.reason as unknown }] : []));
+  if (failed[0] && !settled.some((one) => one.status === "fulfilled")) throw failed[0].reason;
+  if (failed[0]) found.unshift({ text: `Could not be looked at: ${failed.map((one) => one.what).join(", ")}`, about: said(failed[0].reason) });
+  if (!me.value?.user.emailVerifiedAt) found.unshift({ text: "Your email address is not verified", about: "SQL and invitations need it", href: "#/profile" });
+  return found;
 }
 
 function Attention() {
@@ -63,14 +98,14 @@ function Attention() {
     <Panel title="Needs attention" flush>
       {found.error && <Trouble error={found.error} retry={found.reload} />}
       {!found.value ? (
-        <Bones />
+        !found.error && <Bones />
       ) : found.value.length === 0 ? (
         <Empty title="Nothing">Providers answer, schemas hold, outputs deliver.</Empty>
       ) : (
         <ul class="plain">
           {found.value.map((one, index) => (
             <li key={index}>
-              <a href={one.href}>{one.text}</a>
+              {one.href ? <a href={one.href}>{one.text}</a> : <span class="wrong">{one.text}</span>}
               <span class="dim">{one.about}</span>
             </li>
           ))}

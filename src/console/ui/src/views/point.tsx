@@ -7,6 +7,7 @@ import { Bones, Check, Choice, Field, Form, Text } from "../parts/basic";
 import { many, percent, shown } from "../parts/figures";
 import { Rows } from "../parts/list";
 import type { AttributeType, ResultView, XpathWishView } from "../generated/api";
+import { Progress, useReading } from "./backfill";
 import { TYPES } from "./kinds";
 import { PageFrame, type PointedAt } from "./page-frame";
 
@@ -55,12 +56,14 @@ function Keep({ of, wish, told, onSaved }: Keeping) {
   const [kind, setKind] = useState<AttributeType>(told.type);
   const [pageType, setPageType] = useState(of.pageType ?? PAGE_TYPE);
   const [chosen, setChosen] = useState<readonly number[]>(() => told.proposals.map((_, index) => index));
+  const reading = useReading();
   const save = async () => {
     const xpaths = chosen.map((index) => told.proposals[index]?.xpath ?? "").filter(Boolean);
     if (xpaths.length === 0) throw new Error("Keep one expression at least");
     await api("POST /api/v1/extraction/attributes/{domain}", { path: { domain: of.domain }, body: { name, type: kind, xpaths, pageType: pageType || null } });
-    const read = await api("POST /api/v1/extraction/backfill", { body: { domain: of.domain, pageType: pageType || PAGE_TYPE, limit: 50 } });
-    toast(`${name} is read from now on; ${many(read.processed, "stored page")} read anew`);
+    // The attribute is saved: what fails from here on is told, and nothing is to be sent again.
+    const count = await reading.read(of.domain, [pageType || PAGE_TYPE]).catch((error: unknown) => void toast(said(error), true));
+    if (count !== undefined) toast(`${name} is read from now on; ${many(count, "stored page")} read anew`);
     onSaved();
   };
   return (
@@ -74,6 +77,7 @@ function Keep({ of, wish, told, onSaved }: Keeping) {
         <Field label="Page type"><Text required value={pageType} onText={setPageType} /></Field>
       </div>
       {wish.attribute && <p class="hint">Its {wish.attribute} is read, and not its text.</p>}
+      <Progress of={reading} />
     </Form>
   );
 }

@@ -3,10 +3,10 @@ import { useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useList } from "../api/use";
 import { may, toast } from "../app/state";
-import { Act, Badge, Bones, Dialog, Empty, Field, Form, Head, Panel, Text } from "../parts/basic";
+import { Act, Badge, Bones, Dialog, Empty, Field, Form, Head, Panel, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
 import { bytes, millis, number, Time } from "../parts/figures";
-import { Rows } from "../parts/list";
+import { List } from "../parts/list";
 import { SchemaFields, type ObjectSchema, type Values } from "../parts/schema-form";
 import type { AdapterView, ProviderView, TestView } from "../generated/api";
 
@@ -104,6 +104,7 @@ export function Providers() {
   const edit = (row: ProviderView) => {
     const adapter = adapterOf(row);
     if (adapter) setOpen({ kind: "connect", adapter, known: row });
+    else toast(catalog.error ?? "What kinds of providers there are is still being loaded", true);
   };
   return (
     <>
@@ -111,29 +112,28 @@ export function Providers() {
         {writes && <button type="button" class="button main" onClick={() => setOpen({ kind: "catalog" })}>Connect a provider</button>}
       </Head>
       <Panel flush>
-        {list.error ? <p class="note bad">{list.error}</p> : !list.items ? <Bones /> : list.items.length === 0 ? <Empty title="No providers">Connect one: without any, nothing is collected.</Empty> : (
-          <Rows
-            label="Providers"
-            rows={list.items}
-            id={(row) => row.id}
-            columns={[
-              { title: "Name", cell: (row) => <>{row.name}<div class="hint">{adapterOf(row)?.name ?? row.adapter}</div></> },
-              { title: "State", cell: (row) => <Badge state={!row.isEnabled ? "off" : row.trouble ? "failing" : "on"} /> },
-              { title: "Trouble", cell: (row) => (row.trouble ? <>{row.trouble.fault.replaceAll("_", " ")}: {row.trouble.error}<div class="hint">until <Time at={row.trouble.until} /></div></> : <span class="dim">none</span>) },
-              { title: "Credits a page", cell: (row) => Object.entries(row.credits).map(([tier, price]) => `${tier} ${price.plain}/${price.render}`).join(", ") },
-              { title: "", cell: (row) => writes && (
-                <span class="row">
-                  <button type="button" class="button small" onClick={() => setOpen({ kind: "test", provider: row })}>Test</button>
-                  <button type="button" class="button small" onClick={() => edit(row)}>Edit</button>
-                  <Act small does={toggle(row)}>{row.isEnabled ? "Switch off" : "Switch on"}</Act>
-                  <Act small kind="bad" sure={`Disconnect ${row.name}?`} does={remove(row)}>Disconnect</Act>
-                </span>
-              ) },
-            ]}
-          />
-        )}
+        <List
+          list={list}
+          label="Providers"
+          empty={<Empty title="No providers">Connect one: without any, nothing is collected.</Empty>}
+          id={(row) => row.id}
+          columns={[
+            { title: "Name", cell: (row) => <>{row.name}<div class="hint">{adapterOf(row)?.name ?? row.adapter}</div></> },
+            { title: "State", cell: (row) => <Badge state={!row.isEnabled ? "off" : row.trouble ? "failing" : "on"} /> },
+            { title: "Trouble", cell: (row) => (row.trouble ? <>{row.trouble.fault.replaceAll("_", " ")}: {row.trouble.error}<div class="hint">until <Time at={row.trouble.until} /></div></> : <span class="dim">none</span>) },
+            { title: "Credits a page", cell: (row) => Object.entries(row.credits).map(([tier, price]) => `${tier} ${price.plain}/${price.render}`).join(", ") },
+            { title: "", cell: (row) => writes && (
+              <span class="row">
+                <button type="button" class="button small" onClick={() => setOpen({ kind: "test", provider: row })}>Test</button>
+                <button type="button" class="button small" onClick={() => edit(row)}>Edit</button>
+                <Act small does={toggle(row)}>{row.isEnabled ? "Switch off" : "Switch on"}</Act>
+                <Act small kind="bad" sure={`Disconnect ${row.name}?`} does={remove(row)}>Disconnect</Act>
+              </span>
+            ) },
+          ]}
+        />
       </Panel>
-      {open?.kind === "catalog" && <Dialog wide title="Connect a provider" onClose={close}>{catalog.items ? <Catalog adapters={catalog.items} onPick={(adapter) => setOpen({ kind: "connect", adapter })} /> : <Bones />}</Dialog>}
+      {open?.kind === "catalog" && <Dialog wide title="Connect a provider" onClose={close}>{catalog.items ? <Catalog adapters={catalog.items} onPick={(adapter) => setOpen({ kind: "connect", adapter })} /> : catalog.error ? <Trouble error={catalog.error} retry={catalog.reload} /> : <Bones />}</Dialog>}
       {open?.kind === "connect" && <Dialog title={open.known ? `Edit ${open.known.name}` : `Connect ${open.adapter.name}`} onClose={close}><Connect {...open} onDone={close} /></Dialog>}
       {open?.kind === "test" && <Dialog title={`Test ${open.provider.name}`} onClose={close}><Try provider={open.provider} /></Dialog>}
     </>

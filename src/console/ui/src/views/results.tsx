@@ -45,6 +45,16 @@ function Facets({ facets }: { facets: FacetsView }) {
   return <div class="stack">{one("Domain", "domain", facets.domain)}{one("Page type", "pageType", facets.pageType)}</div>;
 }
 
+/** A facet that is chosen; it is taken away here, also where nothing fits and there are no facets. */
+function Narrowed({ label, name, value }: { label: string; name: string; value: string | undefined }) {
+  if (!value) return null;
+  return (
+    <button type="button" class="button small" aria-label={`Remove the filter ${label}: ${value}`} onClick={() => ask({ [name]: undefined })}>
+      <span class="cut">{label}: {value}</span> <span aria-hidden="true">✕</span>
+    </button>
+  );
+}
+
 function Found() {
   const query = here.value.query;
   const asked = query.get("q") ?? "";
@@ -71,8 +81,11 @@ function Found() {
   const list = useList(
     async (cursor, signal) => {
       const page = await api("GET /api/v1/extraction/results", { query: { ...(asked && { q: asked }), ...(domain && { domain }), ...(pageType && { pageType }), ...(changed && { changed: true }), sort, limit: 30, ...(cursor && { cursor }) }, signal });
-      setFacets(page.facets);
-      setTotal(page.total);
+      // Those of a further page say nothing new, and those of an older question nothing that holds.
+      if (!cursor && !signal.aborted) {
+        setFacets(page.facets);
+        setTotal(page.total);
+      }
       return page;
     },
     [asked, domain, pageType, changed, sort],
@@ -88,11 +101,17 @@ function Found() {
             <label class="check"><input type="checkbox" checked={Boolean(changed)} onChange={(event) => ask({ changed: event.currentTarget.checked ? "true" : undefined })} /> Changed only</label>
             <span class="dim" role="status">{list.items ? `${number(total)} found` : ""}</span>
           </div>
+          {(domain || pageType) && (
+            <div class="filters">
+              <Narrowed label="Domain" name="domain" value={domain} />
+              <Narrowed label="Page type" name="pageType" value={pageType} />
+            </div>
+          )}
           <List
             list={list}
             id={(row) => row.id}
             label="Results"
-            empty={<Empty title={asked || domain || pageType ? "Nothing fits" : "No results yet"}>{asked ? "Try fewer words." : "Collect some pages first."}</Empty>}
+            empty={<Empty title={asked || domain || pageType || changed ? "Nothing fits" : "No results yet"}>{asked ? "Try fewer words." : domain || pageType || changed ? "Take a filter away to see more." : "Collect some pages first."}</Empty>}
             columns={[
               { title: "Result", cell: (row) => <><a class="cut" href={`#/results/${row.id}`} title={row.url}>{row.url}</a><div class="hint">{row.highlights.length > 0 ? <Highlight text={row.highlights[0] ?? ""} /> : preview(row)}</div></> },
               { title: "Page type", cell: (row) => row.pageType ?? "–" },

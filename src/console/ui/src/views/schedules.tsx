@@ -78,7 +78,7 @@ function Fires({ id, timezone }: { id: string; timezone: string }) {
   const found = useLoad((signal) => api("GET /api/v1/schedules/{id}/preview", { path: { id }, query: { count: 10 }, signal }), [id]);
   if (found.error) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
-  const inZone = new Intl.DateTimeFormat("en", { timeZone: timezone, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hour12: false });
+  const inZone = new Intl.DateTimeFormat("en", { timeZone: timezone, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   if (found.value.fires.length === 0) return <Empty title="It never fires">No date fits the expression.</Empty>;
   return (
     <ul class="plain">
@@ -92,8 +92,18 @@ function Fires({ id, timezone }: { id: string; timezone: string }) {
   );
 }
 
+/** How often the counts of a run that goes on are looked at. */
+const LOOK_EVERY_MS = 2_000;
+
 function Runs({ id, turn }: { id: string; turn: number }) {
-  const list = useList((cursor, signal) => api("GET /api/v1/schedules/runs", { query: { scheduleId: id, limit: 25, ...(cursor && { cursor }) }, signal }), [id, turn]);
+  const list = useList((cursor, signal) => api("GET /api/v1/schedules/runs", { query: { scheduleId: id, limit: 25, ...(cursor && { cursor }) }, signal }), [id]);
+  const goesOn = list.items?.some((run) => run.status === "queued" || run.status === "running") ?? false;
+  useEffect(() => void (turn > 0 && list.reload()), [turn]);
+  useEffect(() => {
+    if (!goesOn) return;
+    const timer = setInterval(() => !document.hidden && list.refresh(), LOOK_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [goesOn]);
   const [open, setOpen] = useState<string>();
   return (
     <>
@@ -112,7 +122,7 @@ function Runs({ id, turn }: { id: string; turn: number }) {
             { title: "Succeeded", number: true, cell: (run) => number(run.succeeded) },
             { title: "Failed", number: true, cell: (run) => number(run.failed) },
             { title: "", cell: (run) => <span class="dim">{run.message ?? (run.truncated ? "More URLs matched than a run takes" : "")}</span> },
-            { title: "", cell: (run) => run.jobsCreated > 0 && <button type="button" class="button small" onClick={() => setOpen(run.id)}>Jobs</button> },
+            { title: "", cell: (run) => run.jobsCreated > 0 && <span class="row"><a class="button small" href={`#/batches/${run.id}`}>Progress</a><button type="button" class="button small" onClick={() => setOpen(run.id)}>Jobs</button></span> },
           ]}
         />
       </Panel>

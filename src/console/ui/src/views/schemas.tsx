@@ -6,12 +6,15 @@ import { ask, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Choice, Dialog, Empty, Field, Form, Head, Panel, Tabs, Text, Trouble } from "../parts/basic";
 import { many, number, percent, shown, Time } from "../parts/figures";
 import { Rows } from "../parts/list";
+import { Progress, useReading } from "./backfill";
 import { DriftList } from "./drift";
 import { TYPES } from "./kinds";
 import type { AttributeType, DiscoveryView, OwnAttribute, XpathTestView } from "../generated/api";
 
 const TYPE_AFTER_MS = 300;
 const LOOK_EVERY_MS = 1_000;
+/** The list of schemas has no further pages. */
+const SHOWN_MAX = 200;
 
 interface Own {
   domain: string;
@@ -66,6 +69,8 @@ function Try({ domain, pageType, onSaved }: Own & { onSaved: () => void }) {
 
 export function Discovery({ id, onEnded }: { id: string; onEnded: () => void }) {
   const [found, setFound] = useState<DiscoveryView>();
+  const [error, setError] = useState<string>();
+  const [turn, setTurn] = useState(0);
   useEffect(() => {
     let gone = false;
     const look = async () => {
@@ -76,13 +81,16 @@ export function Discovery({ id, onEnded }: { id: string; onEnded: () => void }) 
         await new Promise((resume) => setTimeout(resume, LOOK_EVERY_MS));
       }
     };
-    look().catch((error: unknown) => toast(said(error), true));
+    setError(undefined);
+    look().catch((reason: unknown) => !gone && setError(said(reason)));
     return () => void (gone = true);
-  }, [id]);
-  if (!found) return <Bones />;
+  }, [id, turn]);
+  const trouble = error && <Trouble error={error} retry={() => setTurn((n) => n + 1)} />;
+  if (!found) return trouble || <Bones />;
   return (
     <Panel title="Discovery" side={<Badge state={found.status} />}>
       <div class="stack">
+        {trouble}
         {found.error && <p class="note bad">{found.error}</p>}
         {found.notes.map((note) => <p class="hint" key={note}>{note}</p>)}
         {found.notSaved && <p class="note warn">Nothing was saved: {found.notSaved.replaceAll("_", " ")}</p>}
@@ -109,7 +117,7 @@ async function ownAttributes(domain: string, signal: AbortSignal): Promise<OwnAt
 }
 
 function Domain({ domain }: { domain: string }) {
-  const schemas = useLoad((signal) => api("GET /api/v1/extraction/schemas", { query: { domain, limit: 50 }, signal }), [domain]);
+  const schemas = useLoad((signal) => api("GET /api/v1/extraction/schemas", { query: { domain, limit: SHOWN_MAX }, signal }).then((list) => list.items), [domain]);
   const own = useLoad((signal) => ownAttributes(domain, signal), [domain]);
   const [trying, setTrying] = useState(false);
   const [discovery, setDiscovery] = useState(here.value.query.get("discovery") ?? undefined);
@@ -122,16 +130,19 @@ function Domain({ domain }: { domain: string }) {
     await api("DELETE /api/v1/extraction/attributes/{domain}/{name}", { path: { domain, name } });
     own.reload();
   };
-  const pageType = schemas.value?.items[0]?.pageType ?? "product";
+  const pageType = schemas.value?.[0]?.pageType ?? "product";
+  const reading = useReading();
   const backfill = async () => {
-    const told = await api("POST /api/v1/extraction/backfill", { body: { domain, pageType, limit: 50 } });
-    toast(`${number(told.processed)} stored pages were read anew`);
+    const types = [...(schemas.value ?? []), ...(own.value ?? [])].flatMap((one) => one.pageType ?? []);
+    const count = await reading.read(domain, types.length > 0 ? [...new Set(types)] : [pageType]);
+    toast(`${many(count, "stored page")} read anew`);
   };
   return (
     <div class="stack">
       <Head title={domain} about="What is read from its pages.">
         {may("workflows:write") && <Act does={discover}>Discover</Act>}
-        {may("workflows:write") && <Act does={backfill}>Read stored pages anew</Act>}
+        {may("workflows:write") && <Act disabled={!schemas.value || !own.value} does={backfill}>Read stored pages anew</Act>}
+        <Progress of={reading} />
         {may("workflows:write") && <button type="button" class="button main" onClick={() => setTrying(true)}>New attribute</button>}
       </Head>
       {discovery && <Discovery id={discovery} onEnded={reload} />}
@@ -146,8 +157,8 @@ function Domain({ domain }: { domain: string }) {
           ]} />
         )}
       </Panel>
-      {schemas.error && <Trouble error={schemas.error} retry={schemas.reload} />}
-      {schemas.value?.items.map((schema) => (
+      {schemas.error ? <Trouble error={schemas.error} retry={schemas.reload} /> : !schemas.value ? <Bones /> : schemas.value.length === 0 && <Panel><Empty title="No schema yet">Discover what the pages of {domain} say, or write attributes of your own.</Empty></Panel>}
+      {schemas.value?.map((schema) => (
         <Panel key={schema.id} flush title={`${schema.pageType}, version ${schema.version}`} side={<span class="dim">{schema.discoveredBy.replaceAll("_", " ")}, confidence {percent(schema.confidence)}, {schema.sampleCount} pages</span>}>
           <Rows label={schema.pageType} rows={schema.attributes} id={(one) => one.name} columns={[
             { title: "Attribute", cell: (one) => <>{one.name}<div class="hint">{one.description}</div></> },
@@ -156,6 +167,7 @@ function Domain({ domain }: { domain: string }) {
           ]} />
         </Panel>
       ))}
+      {schemas.value?.length === SHOWN_MAX && <p class="hint">Its newest {SHOWN_MAX} are shown.</p>}
       {trying && <Dialog title={`New attribute of ${domain}`} onClose={() => setTrying(false)}><Try domain={domain} pageType={pageType} onSaved={() => (setTrying(false), own.reload())} /></Dialog>}
     </div>
   );
@@ -163,15 +175,14 @@ function Domain({ domain }: { domain: string }) {
 
 function All() {
   const [domain, setDomain] = useState("");
-  const schemas = useLoad((signal) => api("GET /api/v1/extraction/schemas", { query: { limit: 200 }, signal }), []);
+  const schemas = useLoad((signal) => api("GET /api/v1/extraction/schemas", { query: { limit: SHOWN_MAX }, signal }).then((list) => list.items), []);
   const open = async () => ask({ domain: domain.trim() });
-  if (schemas.error) return <Trouble error={schemas.error} retry={schemas.reload} />;
   return (
     <div class="stack">
       <div class="reading"><Panel><Form send="Open" onSend={open}><Field label="Domain" hint="Any that was collected, also one without a schema."><Text required placeholder="shop.example" value={domain} onText={setDomain} /></Field></Form></Panel></div>
       <Panel flush>
-        {!schemas.value ? <Bones /> : schemas.value.items.length === 0 ? <Empty title="No schemas yet">Open a domain and discover what its pages say.</Empty> : (
-          <Rows label="Schemas" rows={schemas.value.items} id={(row) => row.id} columns={[
+        {schemas.error && !schemas.value ? <Trouble error={schemas.error} retry={schemas.reload} /> : !schemas.value ? <Bones /> : schemas.value.length === 0 ? <Empty title="No schemas yet">Open a domain and discover what its pages say.</Empty> : (
+          <Rows label="Schemas" rows={schemas.value} id={(row) => row.id} columns={[
             { title: "Domain", cell: (row) => <a href={`#/schemas?domain=${encodeURIComponent(row.domain)}`}>{row.domain}</a> },
             { title: "Page type", cell: (row) => row.pageType },
             { title: "Version", number: true, cell: (row) => row.version },
@@ -181,6 +192,7 @@ function All() {
             { title: "Made", cell: (row) => <Time at={row.createdAt} /> },
           ]} />
         )}
+        {schemas.value?.length === SHOWN_MAX && <p class="hint inner">The newest {SHOWN_MAX} are shown; open a domain for others of its own.</p>}
       </Panel>
     </div>
   );

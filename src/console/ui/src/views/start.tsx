@@ -14,6 +14,8 @@ import { Discovery } from "./schemas";
 
 const TAG = "first";
 const OFTEN = [["0 6 * * *", "Each day at 6:00"], ["0 * * * *", "Each hour"], ["0 6 * * 1", "Each Monday at 6:00"]] as const;
+/** Jobs that are listed. */
+const JOBS_MAX = 20;
 const LOOK_EVERY_MS = 1_000;
 /** A page of which nothing is read by then has nothing to be read yet. */
 const LOOKS_MAX = 60;
@@ -42,17 +44,24 @@ function Collect() {
 }
 
 function Came({ batch, onDomains }: { batch: string; onDomains: (domains: readonly string[]) => void }) {
-  const jobs = useLoad((signal) => api("GET /api/v1/jobs", { query: { batchId: batch, limit: 20 }, signal }), [batch]);
-  const again = useCalm(jobs.reload);
-  useEvents("job.*", again, again);
+  const jobs = useLoad((signal) => api("GET /api/v1/jobs", { query: { batchId: batch, limit: JOBS_MAX }, signal }), [batch]);
+  const whole = useLoad((signal) => api("GET /api/v1/batches/{id}", { path: { id: batch }, signal }), [batch]);
+  const again = useCalm(() => {
+    jobs.reload();
+    whole.reload();
+  });
+  useEvents("job.*,batch.*", again, again);
   const rows = jobs.value?.items ?? [];
   const domains = [...new Set(rows.filter((job) => job.status === "succeeded").map((job) => job.domain))];
   useEffect(() => onDomains(domains), [domains.join(" ")]);
   if (jobs.error && !jobs.value) return <Trouble error={jobs.error} retry={jobs.reload} />;
-  const ended = rows.filter((job) => !["queued", "running"].includes(job.status)).length;
+  // Of all jobs; those that are listed may be some of them.
+  const { jobs: all = 0, byStatus } = whole.value ?? {};
+  const ended = byStatus ? all - byStatus.queued - byStatus.running : 0;
   return (
     <div class="stack">
-      <p role="status">{number(ended)} of {number(rows.length)} have come.</p>
+      {whole.error && <Trouble error={whole.error} retry={whole.reload} />}
+      {whole.value && <p role="status">{number(ended)} of {number(all)} have come.</p>}
       <ul class="plain">
         {rows.map((job) => (
           <li key={job.id}>
@@ -61,6 +70,7 @@ function Came({ batch, onDomains }: { batch: string; onDomains: (domains: readon
           </li>
         ))}
       </ul>
+      {all > rows.length && rows.length > 0 && <p><a href={`#/batches/${batch}`}>All {number(all)} of them</a></p>}
     </div>
   );
 }

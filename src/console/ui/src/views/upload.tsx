@@ -1,6 +1,7 @@
 // A file of URLs by drag and drop: how much of it is sent, and the lines that were refused.
 import { useState } from "preact/hooks";
 import { ApiError, sessionEnded } from "../api/client";
+import { toast } from "../app/state";
 import { bytes, number } from "../parts/figures";
 import { Rows } from "../parts/list";
 import type { Uploaded } from "../generated/api";
@@ -35,9 +36,12 @@ export function Upload({ onDone }: { onDone: () => void }) {
   const [file, setFile] = useState<File>();
   const [told, setTold] = useState<Told>();
   const [over, setOver] = useState(false);
+  // The box has not answered yet.
+  const isSending = told !== undefined && "at" in told;
   const take = (files: FileList | null | undefined) => {
     const first = files?.[0];
     if (!first) return;
+    if (isSending) return toast("A file is being sent; wait until the box has answered", true);
     setFile(first);
     setTold({ at: 0 });
     send(first, setTold);
@@ -57,9 +61,13 @@ export function Upload({ onDone }: { onDone: () => void }) {
       >
         <strong>Drop a file here</strong>
         <span class="dim">CSV with a column “url”, a list with one URL a line, or NDJSON; plain, gzip or zstd; up to 64 MiB</span>
-        <input type="file" aria-label="File of URLs" accept=".csv,.txt,.ndjson,.jsonl,.gz,.zst" onChange={(event) => take(event.currentTarget.files)} />
+        <input type="file" aria-label="File of URLs" accept=".csv,.txt,.ndjson,.jsonl,.gz,.zst" onChange={(event) => {
+          take(event.currentTarget.files);
+          // The same file, changed since, can be chosen again only where none is.
+          event.currentTarget.value = "";
+        }} />
       </div>
-      {told && "at" in told && file && (
+      {isSending && file && (
         <div class="stack" role="status">
           <progress value={told.at} max={1} aria-label="Sent" />
           <span class="dim">

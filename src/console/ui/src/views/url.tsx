@@ -1,15 +1,18 @@
 // One URL: what is known of it, its history as a table and as a chart of each number, two versions side by side.
 import { useMemo, useState } from "preact/hooks";
 import { api } from "../api/client";
-import { useList, useLoad } from "../api/use";
+import { pagesFrom, useList, useLoad } from "../api/use";
 import { go, may, toast } from "../app/state";
 import { Act, Badge, Bones, Choice, Dialog, Empty, Field, Form, Head, Panel, Tags, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { shown, Time } from "../parts/figures";
+import { number, shown, Time } from "../parts/figures";
 import { Plot } from "../parts/lazy";
 import { List } from "../parts/list";
 import type { ExtractionHistoryEntry, UrlView } from "../generated/api";
 import { Diff } from "./diff";
+
+/** So many visits more are drawn at once. */
+const VISITS_STEP = 200;
 
 interface Line {
   at: number[];
@@ -84,7 +87,11 @@ function Edit({ url, onDone }: { url: UrlView; onDone: () => void }) {
 
 export function UrlPage({ id }: { id: string }) {
   const url = useLoad((signal) => api("GET /api/v1/urls/{id}", { path: { id }, signal }), [id]);
-  const history = useList((cursor, signal) => api("GET /api/v1/extraction/history", { query: { urlId: id, limit: 200, ...(cursor && { cursor }) }, signal }), [id]);
+  // The API begins with the oldest visit: the newest is on the last page.
+  const history = useList((from, signal) => pagesFrom((cursor) => api("GET /api/v1/extraction/history", { query: { urlId: id, limit: 200, ...(cursor && { cursor }) }, signal }), from), [id]);
+  const newest = useMemo(() => history.items && [...history.items].reverse(), [history.items]);
+  const [most, setMost] = useState(VISITS_STEP);
+  const list = { ...history, items: newest?.slice(0, most), more: newest && newest.length > most ? () => setMost(most + VISITS_STEP) : undefined };
   const [editing, setEditing] = useState(false);
   const [pair, setPair] = useState<string[]>([]);
   const [compare, setCompare] = useState(false);
@@ -123,11 +130,17 @@ export function UrlPage({ id }: { id: string }) {
               ...Object.entries(row.metadata).map(([name, value]) => [name, shown(value)] as const),
             ]} />
           </Panel>
-          <Panel title="Numbers over time">{history.items ? <Charts history={history.items} /> : <Bones />}</Panel>
+          <Panel title="Numbers over time">{history.items ? <Charts history={history.items} /> : history.error ? <Trouble error={history.error} retry={history.reload} /> : <Bones />}</Panel>
         </div>
         <Panel title="History" flush side={<button type="button" class="button small" disabled={pair.length !== 2} onClick={() => setCompare(true)}>Compare two versions</button>}>
+          {history.more && (
+            <p class="note warn">
+              Only the first {number(newest?.length ?? 0)} visits are here; there are later ones.
+              <button type="button" class="button small" disabled={history.busy} onClick={history.more}>Load later visits</button>
+            </p>
+          )}
           <List
-            list={history}
+            list={list}
             id={(entry) => entry.resultId}
             label="History"
             empty={<Empty title="No results yet">Collect the page to see its first one.</Empty>}

@@ -1,10 +1,10 @@
 // Workflows: the list, one with its versions and suggestions, and its graph.
 import { useState } from "preact/hooks";
-import { api, send as request } from "../api/client";
+import { api, said, send as request } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Choice, Dialog, Empty, Field, Form, Head, Panel, Text, Trouble } from "../parts/basic";
-import { millis, number, percent, Time } from "../parts/figures";
+import { many, millis, number, percent, Time } from "../parts/figures";
 import { List, Rows } from "../parts/list";
 import type { Dag, Mode, Strategy, WorkflowView } from "../generated/api";
 import { Graph } from "./graph/view";
@@ -74,6 +74,7 @@ function Suggestions({ id, onApplied }: { id: string; onApplied: () => void }) {
   const list = useList((cursor, signal) => api("GET /api/v1/optimization/suggestions", { query: { workflowId: id, limit: 10, ...(cursor && { cursor }) }, signal }), [id]);
   const providers = useLoad((signal) => (may("providers:read") ? api("GET /api/v1/providers", { query: { limit: 200 }, signal }) : Promise.resolve({ items: [], nextCursor: null })), []);
   const nameOf = (provider: string) => providers.value?.items.find((one) => one.id === provider)?.name ?? provider.slice(-8);
+  if (list.error && !list.items) return <Trouble error={`Suggestions could not be loaded. ${list.error}`} retry={list.reload} />;
   if ((list.items?.length ?? 0) === 0) return null;
   const resolve = (suggestion: string, how: "apply" | "dismiss") => async () => {
     if (how === "apply") await api("POST /api/v1/optimization/suggestions/{id}/apply", { path: { id: suggestion } });
@@ -103,6 +104,20 @@ function Suggestions({ id, onApplied }: { id: string; onApplied: () => void }) {
   );
 }
 
+/** What a node says and where it leads to, but not where it is drawn. */
+function saying(dag: Dag): Map<string, string> {
+  const leads = (id: string) => dag.edges.filter((edge) => edge.source === id).map((edge) => `${edge.type} ${edge.target}`).sort();
+  return new Map(dag.nodes.map(({ position: _, ...node }) => [node.id, JSON.stringify([node, leads(node.id)])]));
+}
+
+/** The nodes of a graph that are not in the other one, or are different there. */
+function differing(dag: Dag, other: Dag): ReadonlySet<string> {
+  const there = saying(other);
+  return new Set([...saying(dag)].filter(([id, said]) => there.get(id) !== said).map(([id]) => id));
+}
+
+const told = (count: number) => (count === 0 ? "no node differs" : `${many(count, "node")} of it ${count === 1 ? "differs" : "differ"}`);
+
 function Versions({ of }: { of: WorkflowView }) {
   const list = useList((cursor, signal) => api("GET /api/v1/workflows/{id}/versions", { path: { id: of.workflowId }, query: { limit: 20, ...(cursor && { cursor }) }, signal }), [of.workflowId, of.version]);
   const [open, setOpen] = useState<WorkflowView>();
@@ -118,10 +133,17 @@ function Versions({ of }: { of: WorkflowView }) {
       </Panel>
       {open && (
         <Dialog wide title={`Version ${open.version}${open.version === of.version ? "" : ` beside ${of.version}`}`} onClose={() => setOpen(undefined)}>
-          <div class="stack">
+          {open.version === of.version ? (
             <Graph start={open.dag} />
-            {open.version !== of.version && <Graph start={of.dag} />}
-          </div>
+          ) : (
+            <div class="halves" style={{ gridTemplateColumns: "repeat(auto-fit, minmax(min(340px, 100%), 1fr))" }}>
+              {[open, of].map((one) => (
+                <Panel key={one.id} flush title={`Version ${one.version}`} side={<span class="dim">{told(differing(one.dag, one === open ? of.dag : open.dag).size)}</span>}>
+                  <Graph start={one.dag} marked={differing(one.dag, one === open ? of.dag : open.dag)} />
+                </Panel>
+              ))}
+            </div>
+          )}
         </Dialog>
       )}
     </>
@@ -150,7 +172,8 @@ function WorkflowPage({ id }: { id: string }) {
     go("/workflows");
   };
   const mode = async (next: Mode) => {
-    await api("PUT /api/v1/workflows/{id}/smart/mode", { path: { id }, body: { mode: next } });
+    // Where it is refused, the choice goes back to what holds.
+    await api("PUT /api/v1/workflows/{id}/smart/mode", { path: { id }, body: { mode: next } }).catch((error: unknown) => toast(said(error), true));
     found.reload();
   };
   return (

@@ -62,10 +62,12 @@ function useFaults(dag: Dag): ValidationView | undefined {
 
 interface Props {
   start: Dag;
+  /** Nodes that differ from those of another version. */
+  marked?: ReadonlySet<string>;
   onSave?: (dag: Dag) => Promise<void>;
 }
 
-export function Graph({ start, onSave }: Props) {
+export function Graph({ start, marked, onSave }: Props) {
   const [past, setPast] = useState<Dag[]>([]);
   const [dag, setDag] = useState(start);
   const [chosen, setChosen] = useState<string>();
@@ -138,7 +140,7 @@ export function Graph({ start, onSave }: Props) {
         </div>
       )}
       <div class="scroll" tabIndex={0} role="region" aria-label="Graph of the workflow">
-        <svg ref={svg} class="graph" viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="xMinYMin meet" onPointerMove={move} onPointerUp={drop} onPointerCancel={drop}>
+        <svg ref={svg} class="graph" style={marked && { minWidth: "640px" }} viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="xMinYMin meet" onPointerMove={move} onPointerUp={drop} onPointerCancel={drop}>
           <defs>
             <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="var(--line-strong)" /></marker>
           </defs>
@@ -149,9 +151,10 @@ export function Graph({ start, onSave }: Props) {
           {dag.nodes.map((one) => {
             const spot = places.get(one.id) ?? { x: 0, y: 0 };
             const fault = wrong.get(one.id);
+            const isMarked = marked?.has(one.id);
             return (
-              <g key={one.id} class={`node ${one.id === chosen ? "chosen" : ""} ${fault ? "wrong" : ""}`} transform={`translate(${spot.x} ${spot.y})`} tabindex={0} role="button" aria-label={`${one.type} ${one.id}${fault ? `: ${fault}` : ""}`} onPointerDown={grab(one.id, spot)} onKeyDown={keys(one.id, spot)}>
-                <rect width={NODE_WIDTH} height={NODE_HEIGHT} rx="8" />
+              <g key={one.id} class={`node ${one.id === chosen ? "chosen" : ""} ${fault ? "wrong" : ""}`} transform={`translate(${spot.x} ${spot.y})`} tabindex={0} role="button" aria-label={`${one.type} ${one.id}${isMarked ? ", differs" : ""}${fault ? `: ${fault}` : ""}`} onPointerDown={grab(one.id, spot)} onKeyDown={keys(one.id, spot)}>
+                <rect width={NODE_WIDTH} height={NODE_HEIGHT} rx="8" style={isMarked ? { stroke: "var(--warn)", strokeWidth: 2.4, strokeDasharray: "6 3" } : undefined} />
                 <text class="kind" x="12" y="19">{one.type}</text>
                 <text x="12" y="37">{cut(about(one, nameOf))}</text>
                 {fault && <title>{fault}</title>}

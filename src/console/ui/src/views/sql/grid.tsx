@@ -104,7 +104,7 @@ export function Grid({ id, columns, total, first }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [tall, setTall] = useState(400);
-  const [sort, setSort] = useState<{ name: string; down: boolean }>();
+  const [sort, setSort] = useState<{ name: string; down: boolean; page: number }>();
   const [cell, setCell] = useState<{ name: string; value: unknown }>();
   const { pages, want } = usePages(id, first);
   const { widths, set: setWidth, pull } = useWidths(columns, first);
@@ -134,16 +134,19 @@ export function Grid({ id, columns, total, first }: Props) {
     }, REST_MS);
     return () => clearTimeout(timer);
   }, [id, firstPage, lastPage]);
+  const isCut = total > PAGE_ROWS;
+  const held = sort && pages.get(sort.page);
   const sorted = useMemo(() => {
-    if (!sort) return first;
+    if (!sort || !held || held === "asked") return undefined;
     const rank = (row: Row) => row[sort.name];
     const order = (a: unknown, b: unknown) => (a === null ? 1 : b === null ? -1 : typeof a === "number" && typeof b === "number" ? a - b : shown(a).localeCompare(shown(b)));
-    return [...first].sort((a, b) => order(rank(a), rank(b)) * (sort.down ? -1 : 1));
-  }, [first, sort]);
+    return [...held].sort((a, b) => order(rank(a), rank(b)) * (sort.down ? -1 : 1));
+  }, [held, sort]);
   const template = { gridTemplateColumns: ["64px", ...widths.map((width) => `${width}px`)].join(" ") };
   const rowAt = (index: number): Row | undefined => {
-    const page = pages.get(Math.floor(index / PAGE_ROWS));
-    return index < PAGE_ROWS ? sorted[index] : page && page !== "asked" ? page[index % PAGE_ROWS] : undefined;
+    const number = Math.floor(index / PAGE_ROWS);
+    const page = number === sort?.page && sorted ? sorted : pages.get(number);
+    return page && page !== "asked" ? page[index % PAGE_ROWS] : undefined;
   };
   const show = ({ row, at }: Cell) => {
     const element = box.current;
@@ -188,7 +191,11 @@ export function Grid({ id, columns, total, first }: Props) {
       </div>,
     );
   }
-  const press = (name: string) => setSort((known) => (known?.name !== name ? { name, down: false } : known.down ? undefined : { name, down: true }));
+  // Of many rows those of the page in the middle of the view are sorted: the others are not here.
+  const inView = Math.floor(Math.min((top * scale + tall / 2) / ROW_PX, total - 1) / PAGE_ROWS);
+  const here = sort?.page === inView ? sort : undefined;
+  const press = (name: string) =>
+    setSort((known) => (known?.name !== name || known.page !== inView ? { name, down: false, page: inView } : known.down ? undefined : { ...known, down: true }));
   return (
     <>
       <div ref={box} class="grid" style={{ height: `min(52vh, ${inner + ROW_PX + BAR_PX}px)` }} role="grid" tabIndex={0} aria-label="Rows of the result; arrow keys go from cell to cell, Enter opens one, Alt with arrows makes its column wider" aria-activedescendant={active && `${id}-${active.row}-${active.at}`} onKeyDown={keys} aria-rowcount={total + 1} aria-colcount={columns.length + 1} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
@@ -196,15 +203,11 @@ export function Grid({ id, columns, total, first }: Props) {
           <div class="line names" role="row" style={template}>
             <span class="n dim" role="columnheader" aria-label="Number">#</span>
             {columns.map((name, at) => (
-              <span key={name} role="columnheader" class={isNumber[at] ? "n" : ""} aria-sort={sort?.name === name ? (sort.down ? "descending" : "ascending") : "none"}>
-                {total <= PAGE_ROWS ? (
-                  <button type="button" title={`Sort by ${name}`} onClick={() => press(name)}>
-                    {name}
-                    {sort?.name === name && (sort.down ? " ↓" : " ↑")}
-                  </button>
-                ) : (
-                  name
-                )}
+              <span key={name} role="columnheader" class={isNumber[at] ? "n" : ""} aria-sort={here?.name === name ? (here.down ? "descending" : "ascending") : "none"}>
+                <button type="button" title={isCut ? `Sort the rows of this page by ${name}` : `Sort by ${name}`} onClick={() => press(name)}>
+                  {name}
+                  {here?.name === name && (here.down ? " ↓" : " ↑")}
+                </button>
                 <i class="sizer" aria-hidden="true" onPointerDown={pull(name, widths[at] ?? 0)} />
               </span>
             ))}

@@ -11,6 +11,9 @@ const TIME_TYPE = /timestamp|date/i;
 
 const words = (name: string) => name.replace(/([a-z])([A-Z])/g, "$1_$2").split("_");
 
+/** Whether a name is that of a day: “since”, “startDate”, but not “store”. */
+export const isDay = (name: string) => words(name).some((word) => DAY.test(word));
+
 /** The column that a parameter is compared with, as far as that can be seen: `price > {{least}}`. */
 function comparedWith(sql: string, name: string): string | undefined {
   const parameter = `\\{\\{\\s*${name}\\s*\\}\\}`;
@@ -26,8 +29,7 @@ function widget(sql: string, name: string, tables: readonly TableView[]): Widget
   if (column && TIME_TYPE.test(column.type)) return { type: "date", samples: [] };
   if (column && NUMBER_TYPE.test(column.type)) return { type: "number", samples: [] };
   const samples = named.flatMap((one) => one.sampleValues ?? []).filter((value) => typeof value === "string");
-  const isDay = !column && words(name).some((word) => DAY.test(word));
-  return { type: isDay ? "date" : "text", samples: [...new Set(samples)] };
+  return { type: !column && isDay(name) ? "date" : "text", samples: [...new Set(samples)] };
 }
 
 interface Props {

@@ -1,13 +1,14 @@
 // What came of a statement: rows as a grid, a chart, or text to copy; exports with their progress.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api, local, said } from "../../api/client";
-import { copy, Choice, Empty, Tabs } from "../../parts/basic";
+import { copy, Choice, Empty, Tabs, Trouble } from "../../parts/basic";
 import { bytes, number } from "../../parts/figures";
 import type { ExecutionView, ExportFormat, ExportView } from "../../generated/api";
 import { may, toast } from "../../app/state";
 import { Chart, type ChartChoice } from "./chart";
 import { csv, json, markdown } from "./copy";
 import { Grid, type Row } from "./grid";
+import { looked } from "./run";
 
 const FORMATS = [["", "Export …"], ["csv", "CSV"], ["jsonl", "JSON lines"], ["parquet", "Parquet"], ["arrow", "Arrow"], ["xlsx", "Excel"]] as const;
 const LOOK_EVERY_MS = 700;
@@ -24,22 +25,33 @@ export function columnsOf(execution: ExecutionView, rows: readonly Row[]): strin
 
 function Exports({ id }: { id: string }) {
   const [made, setMade] = useState<ExportView>();
+  const [failed, setFailed] = useState<{ format: ExportFormat; error: string }>();
+  const control = useRef<AbortController>();
+  useEffect(() => () => control.current?.abort(), []);
   const ask = async (format: ExportFormat) => {
+    control.current?.abort();
+    const { signal } = (control.current = new AbortController());
+    setFailed(undefined);
     try {
-      let { export: one } = await api("POST /api/v1/bi/queries/{id}/exports", { path: { id }, body: { format } });
+      let { export: one } = await api("POST /api/v1/bi/queries/{id}/exports", { path: { id }, body: { format }, signal });
       setMade(one);
       while (one.status === "queued" || one.status === "running") {
         await new Promise((resume) => setTimeout(resume, LOOK_EVERY_MS));
-        one = (await api("GET /api/v1/bi/exports/{id}", { path: { id: one.id } })).export;
+        signal.throwIfAborted();
+        const path = { id: one.id };
+        one = (await looked(() => api("GET /api/v1/bi/exports/{id}", { path, signal }), signal)).export;
         setMade(one);
       }
       if (one.error) toast(one.error.message, true);
     } catch (error) {
-      toast(said(error), true);
+      if (signal.aborted) return;
+      setMade(undefined);
+      setFailed({ format, error: said(error) });
     }
   };
   return (
     <>
+      {failed && <Trouble error={failed.error} retry={() => void ask(failed.format)} />}
       {made && (made.status === "success" && made.downloadUrl ? (
         <a class="button small main" href={local(made.downloadUrl)} download>
           Download {made.format} ({bytes(made.byteSize ?? 0)})

@@ -47,8 +47,18 @@ export function useSaved(): Listed<SavedQueryView> {
   return useList((cursor, signal) => api("GET /api/v1/bi/saved-queries", { query: { limit: 200, ...(cursor && { cursor }) }, signal }), []);
 }
 
+/** The end of a list: what more there is, and what went wrong with it. */
+function Rest({ of }: { of: Listed<unknown> }) {
+  return (
+    <>
+      {of.error && <Trouble error={of.error} retry={of.reload} />}
+      {of.more && <div class="more"><button type="button" class="button small" disabled={of.busy} onClick={of.more}>{of.busy ? "Loading …" : `More (${of.items?.length} shown)`}</button></div>}
+    </>
+  );
+}
+
 export function Saved({ list, onOpen }: { list: Listed<SavedQueryView>; onOpen: (query: SavedQueryView) => void }) {
-  if (list.error) return <Trouble error={list.error} retry={list.reload} />;
+  if (list.error && !list.items) return <Trouble error={list.error} retry={list.reload} />;
   if (!list.items) return <Bones />;
   if (list.items.length === 0) return <Empty title="No saved queries">Save one to share it within the organization. A name such as “prices/by shop” puts it into a folder.</Empty>;
   const folders = new Map<string, SavedQueryView[]>();
@@ -72,12 +82,13 @@ export function Saved({ list, onOpen }: { list: Listed<SavedQueryView>; onOpen: 
                 <button type="button" class="name" onClick={() => onOpen(query)}>
                   {folder ? query.name.slice(folder.length + 1) : query.name}
                 </button>
-                {may("bi:write") && <Act small kind="bare" sure={`Delete “${query.name}”?`} does={() => remove(query)}>✕<span hidden>Delete {query.name}</span></Act>}
+                {may("bi:write") && <Act small kind="bare" sure={`Delete “${query.name}”?`} does={() => remove(query)}><span aria-hidden="true">✕</span><span class="quiet">Delete this query</span></Act>}
               </li>
             ))}
           </ul>
         </details>
       ))}
+      <Rest of={list} />
     </div>
   );
 }
@@ -111,7 +122,7 @@ const KEPT_CHARS = 1_000;
 
 export function History({ turn, onOpen }: { turn: number; onOpen: (sql: string) => void }) {
   const list = useList((cursor, signal) => api("GET /api/v1/bi/queries", { query: { limit: 40, ...(cursor && { cursor }) }, signal }), [turn]);
-  if (list.error) return <Trouble error={list.error} retry={list.reload} />;
+  if (list.error && !list.items) return <Trouble error={list.error} retry={list.reload} />;
   if (!list.items) return <Bones />;
   if (list.items.length === 0) return <Empty title="Nothing was asked yet" />;
   const open = (sql: string) => {
@@ -119,18 +130,21 @@ export function History({ turn, onOpen }: { turn: number; onOpen: (sql: string) 
     if ([...sql].length >= KEPT_CHARS) toast(`The history keeps the first ${KEPT_CHARS} characters of a statement: the rest of this one is not there`, true);
   };
   return (
-    <ul class="plain catalog">
-      {list.items.map((one) => (
-        <li key={one.jobId}>
-          <button type="button" class="name cut" title={one.sqlPreview ?? ""} disabled={!one.sqlPreview} onClick={() => open(one.sqlPreview ?? "")}>
-            {one.savedQueryName ?? one.sqlPreview ?? "structured query"}
-          </button>
-          <span class="row">
-            <Badge state={one.status} />
-            <Time at={one.createdAt} />
-          </span>
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul class="plain catalog">
+        {list.items.map((one) => (
+          <li key={one.jobId}>
+            <button type="button" class="name cut" title={one.sqlPreview ?? ""} disabled={!one.sqlPreview} onClick={() => open(one.sqlPreview ?? "")}>
+              {one.savedQueryName ?? one.sqlPreview ?? "structured query"}
+            </button>
+            <span class="row">
+              <Badge state={one.status} />
+              <Time at={one.createdAt} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      <Rest of={list} />
+    </>
   );
 }

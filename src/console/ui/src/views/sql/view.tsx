@@ -11,7 +11,7 @@ import { fitting, type ChartChoice } from "./chart";
 import type { EditorHandle } from "./editor";
 import { Parameters } from "./parameters";
 import { columnsOf, Result } from "./result";
-import { bound, cancel, DRAFT, ended, errorPlace, parameters, statementAt, submit, type Statement } from "./run";
+import { bound, cancel, DRAFT, ended, errorPlace, looked, parameters, statementAt, submit, typedPlace, type Statement } from "./run";
 import { described, History, Save, Saved, useSaved } from "./saved";
 
 const Editor = lazy(() => import("./editor"));
@@ -90,10 +90,16 @@ function useRuns(editor: { current: EditorHandle | undefined }, values: Readonly
   const control = useRef<AbortController>();
   const running = useRef<string>();
   const unwanted = useRef(false);
+  useEffect(() => () => control.current?.abort(), []);
   const fail = (message: string, statement: Statement) => {
     setError(message);
-    const place = errorPlace(message, statement.text);
-    if (place !== undefined) editor.current?.select(statement.from + place, Math.min(statement.from + place + 1, statement.to));
+    // What is told is of the statement with `$1` in it; and the text may be another by now.
+    const place = errorPlace(message, bound(statement.text, values).sql);
+    const handle = editor.current;
+    if (place === undefined || !handle) return;
+    const end = Math.min(statement.to, handle.text().length);
+    const from = Math.min(statement.from + typedPlace(statement.text, place), end);
+    handle.select(from, Math.min(from + 1, end));
   };
   const run = async (dryRun: boolean) => {
     const handle = editor.current;
@@ -101,24 +107,27 @@ function useRuns(editor: { current: EditorHandle | undefined }, values: Readonly
     const { text, from, at } = handle.marked();
     const statement = text.trim() ? { text: text.trim(), from: from + text.indexOf(text.trim()), to: from + text.length } : statementAt(handle.text(), at);
     if (!statement) return;
-    control.current = new AbortController();
+    const { signal } = (control.current = new AbortController());
     unwanted.current = false;
     setBusy(true);
     setError(undefined);
     try {
       const { sql, params } = bound(statement.text, values);
-      let one = await submit(sql, params, dryRun);
+      let one = await submit(sql, params, dryRun, signal);
       running.current = one.jobId;
       if (unwanted.current) await cancel(one.jobId);
       setExecution(one);
-      one = await ended(one, control.current.signal, setExecution);
+      one = await ended(one, signal, setExecution);
       if (one.status === "success" && !one.results && !dryRun) {
-        const results = await api("GET /api/v1/bi/queries/{id}/results", { path: { id: one.jobId }, query: { page: 0 } });
+        const { jobId: id } = one;
+        const results = await looked(() => api("GET /api/v1/bi/queries/{id}/results", { path: { id }, query: { page: 0 }, signal }), signal);
         one = { ...one, results };
       }
       setExecution(one);
       if (one.error) fail(one.error.message, statement);
     } catch (reason) {
+      // Somebody left the view.
+      if (signal.aborted) return;
       if (reason instanceof ApiError) fail(reason.message, statement);
       else setError(said(reason));
       setExecution(undefined);
@@ -149,22 +158,33 @@ export function Sql() {
   const [saving, setSaving] = useState(false);
   const { execution, error, busy, turn, run, stop } = useRuns(editor, values);
   const names = useMemo(() => parameters(text), [text]);
-  const load = (query: SavedQueryView) => {
+  const wanted = useRef<string>();
+  const write = (sql: string) => {
+    setText(sql);
+    editor.current?.replace(sql);
+  };
+  /** Puts a query into the editor; of one that is no SQL, what it is in SQL. */
+  const show = (query: SavedQueryView) => {
+    wanted.current = query.id;
     setOpen(query);
     setChart(described(query).chart);
-    editor.current?.replace(described(query).sql);
-    if (!query.sql) void api("POST /api/v1/bi/saved-queries/{id}/convert", { path: { id: query.id } }).then((one) => editor.current?.replace(one.sql));
+    write(described(query).sql);
+    if (query.sql) return;
+    api("POST /api/v1/bi/saved-queries/{id}/convert", { path: { id: query.id } }).then(
+      (one) => wanted.current === query.id && write(one.sql),
+      (reason: unknown) => toast(said(reason), true),
+    );
+  };
+  const load = (query: SavedQueryView) => {
+    show(query);
     ask({ saved: query.id });
   };
   const linked = here.value.query.get("saved");
   useEffect(() => {
     if (!linked || open?.id === linked) return;
-    api("GET /api/v1/bi/saved-queries/{id}", { path: { id: linked } }).then((query) => {
-      setOpen(query);
-      setChart(described(query).chart);
-      setText(described(query).sql);
-      editor.current?.replace(described(query).sql);
-    }, (reason: unknown) => toast(said(reason), true));
+    const control = new AbortController();
+    api("GET /api/v1/bi/saved-queries/{id}", { path: { id: linked }, signal: control.signal }).then(show, (reason: unknown) => !control.signal.aborted && toast(said(reason), true));
+    return () => control.abort();
   }, [linked]);
   const onChange = (next: string) => {
     setText(next);
