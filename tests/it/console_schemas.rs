@@ -63,6 +63,9 @@ async fn everybody_sees_the_platforms_schemas_as_a_table() {
         gives(&member.api, versions, &expected).await;
     }
     let listed = expect(get(&ada.api, "/api/v1/extraction/schemas?domain=a.example").await, 200);
+    // A host that has none of its own is read by those of its domain.
+    let of_host = get(&ada.api, "/api/v1/extraction/schemas?domain=www.a.example").await;
+    assert_eq!(expect(of_host, 200), listed);
     let listed = &listed["items"][0];
     let told = rows(
         &ada.api,

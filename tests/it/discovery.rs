@@ -1,5 +1,5 @@
 //! Schemas that the box finds out by itself, and attributes that are taught by examples: discoverSchema, getDiscovery,
-//! learnAttributes, proposeXpath.
+//! learnFromExamples, proposeXpath.
 
 mod fair;
 mod learn;
@@ -8,6 +8,7 @@ mod lists;
 mod model;
 mod point;
 mod real;
+mod silent;
 
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Request, collect, ended, eventually, expect, get, post, refused, text};

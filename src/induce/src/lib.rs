@@ -49,7 +49,7 @@ mod records;
 mod repair;
 mod times;
 
-pub use annotate::{Observation, observe};
+pub use annotate::{Observation, annotate, kind_of, observe};
 pub use answers::{Answers, Kind, Label, Term, answers, is_linked_data};
 pub use bounds::{Bound, LESSON_FUEL_MAX};
 pub use discover::{Discovery, discover};

@@ -228,7 +228,7 @@ async fn own_attributes(walk: &mut Walk<'_>, web: &Web, api: &Client, by_key: (&
         [&job, &second].map(|job| json!({ "jobId": job["id"], "values": { "taught": "a page" } })).into();
     let lesson = json!({ "domain": "127.0.0.1", "pageType": "article", "examples": examples, "save": true });
     let reply = post(api, "/api/v1/extraction/learn", &lesson).await;
-    walk.left("learnAttributes", reply, due()).await;
+    walk.left("learnFromExamples", reply, due()).await;
     expect(api.delete(&format!("{path}/taught")).await.unwrap(), 204);
     let reply = api.delete(&format!("{path}/heading")).await.unwrap();
     walk.left("deleteDomainAttribute", reply, due()).await;

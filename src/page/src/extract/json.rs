@@ -14,6 +14,8 @@ use crate::xpath::{EvalError, Fuel};
 const SCRIPTS_MAX: usize = 500;
 /// Places of a page at which a script may assign JSON.
 const ASSIGNMENTS_MAX: usize = 200;
+/// Values that are held of a page's scripts, each some 70 bytes: a page may be read as many times as it has names.
+const VALUES_MAX: usize = 1_000_000;
 /// Characters of a name before the `$`.
 const NAME_CHARACTERS_MAX: usize = 128;
 const LINKED_DATA: &str = "ld+json";
@@ -66,11 +68,13 @@ pub(super) struct PageJson<'p> {
     /// None inside where there is no JSON.
     largest: Option<Option<Json>>,
     named: Vec<(String, Option<Json>)>,
+    /// How many more values may be held.
+    room: usize,
 }
 
 impl<'p> PageJson<'p> {
     pub(super) fn new(document: &'p Document, whole: Option<&'p Json>) -> PageJson<'p> {
-        PageJson { document, whole, linked_data: None, largest: None, named: Vec::new() }
+        PageJson { document, whole, linked_data: None, largest: None, named: Vec::new(), room: VALUES_MAX }
     }
 
     /// The nodes that a path names.
@@ -83,28 +87,56 @@ impl<'p> PageJson<'p> {
     }
 
     fn at(&mut self, place: &Place, fuel: &mut Fuel) -> Result<Vec<&Json>, EvalError> {
+        if self.room == 0 {
+            return Err(EvalError::BudgetExceeded);
+        }
         match place {
             Place::Main if self.whole.is_some() => Ok(self.whole.into_iter().collect()),
             Place::Main => {
                 if self.largest.is_none() {
-                    self.largest = Some(largest(self.document, fuel)?);
+                    let found = self.hold(largest(self.document, fuel)?)?;
+                    self.largest = Some(found);
                 }
                 Ok(self.largest.iter().flatten().collect())
             }
             Place::LinkedData => {
                 if self.linked_data.is_none() {
-                    self.linked_data = Some(linked_data(self.document, fuel)?);
+                    let found = self.hold(linked_data(self.document, fuel)?)?;
+                    self.linked_data = Some(found);
                 }
                 Ok(self.linked_data.iter().flatten().collect())
             }
             Place::Named(name) => {
                 if !self.named.iter().any(|(known, _)| known == name) {
-                    self.named.push((name.clone(), named(self.document, name, fuel)?));
+                    let found = self.hold(named(self.document, name, fuel)?)?;
+                    self.named.push((name.clone(), found));
                 }
                 let known = self.named.iter().find(|(known, _)| known == name);
                 Ok(known.and_then(|(_, json)| json.as_ref()).into_iter().collect())
             }
         }
+    }
+}
+
+impl PageJson<'_> {
+    /// Takes what was read into what is held, or gives it up; nothing more is read then.
+    fn hold<J>(&mut self, found: J) -> Result<J, EvalError>
+    where
+        for<'j> &'j J: IntoIterator<Item = &'j Json>,
+    {
+        let values = (&found).into_iter().map(values).sum();
+        let room = self.room.checked_sub(values);
+        self.room = room.unwrap_or_default();
+        room.map(|_| found).ok_or(EvalError::BudgetExceeded)
+    }
+}
+
+/// How many values there are; as deep as the parser lets it nest.
+fn values(json: &Json) -> usize {
+    1 + match json {
+        Json::Array(members) => members.iter().map(values).sum(),
+        Json::Object(members) => members.values().map(values).sum::<usize>(),
+        _ => 0,
     }
 }
 

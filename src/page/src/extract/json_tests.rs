@@ -155,3 +155,24 @@ fn hostile_json_ends_within_the_budget() {
     let found = found.extract(&document, &base, &mut dry);
     assert_eq!(found.errors[0].detail, format!("jsonPaths[0]: {}", EvalError::BudgetExceeded));
 }
+
+/// The end of an assignment's left side is a name as well as the whole of it: one text must not be held once for each.
+#[test]
+fn json_that_is_named_many_times_is_not_held_as_often() {
+    let names = ["z", "y.z", "x.y.z", "w.x.y.z"];
+    let page = format!("<script>w.x.y.z=[{}0]</script>", "0,".repeat(399_999));
+    let paths: Vec<_> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| json!({ "name": format!("n{at}"), "jsonPaths": [format!("{name} $[0]")], "type": "number" }))
+        .collect();
+    let found = extract(&page, &json!(paths));
+    assert_eq!((&found.values["n0"], &found.values["n1"]), (&json!(0), &json!(0)));
+    let told: Vec<_> = found.errors.iter().map(|error| (error.name.as_str(), error.reason)).collect();
+    assert_eq!(told, [("n2", Reason::Budget), ("n3", Reason::Budget)]);
+    // Of a text of the schema no copy is made for each node that it is compared with.
+    let long = "x".repeat(16_000);
+    let wide = format!("<script>z=[{}0]</script>", "\"y\",".repeat(900_000));
+    let compared = json!([{ "name": "n", "jsonPaths": [format!("z $[?@=='{long}']")], "type": "text" }]);
+    assert_eq!(extract(&wide, &compared).errors[0].reason, Reason::NotFound);
+}

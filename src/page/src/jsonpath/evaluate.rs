@@ -28,9 +28,9 @@ struct Evaluation<'v, 'f> {
     units: &'f mut u64,
 }
 
-/// What an operand has: a node's value, a computed one, or nothing.
+/// What an operand has: the value of a node or of a literal, a computed one, or nothing.
 enum Found<'v> {
-    Node(&'v Value),
+    Known(&'v Value),
     Made(Value),
     Nothing,
 }
@@ -38,7 +38,7 @@ enum Found<'v> {
 impl Found<'_> {
     fn value(&self) -> Option<&Value> {
         match self {
-            Found::Node(value) => Some(value),
+            Found::Known(value) => Some(value),
             Found::Made(value) => Some(value),
             Found::Nothing => None,
         }
@@ -214,14 +214,18 @@ impl<'v> Evaluation<'v, '_> {
         self.segments(&query.segments, from)
     }
 
-    fn operand(&mut self, operand: &Operand, node: &'v Value) -> Result<Found<'v>, EvalError> {
+    fn operand<'o>(&mut self, operand: &'o Operand, node: &'v Value) -> Result<Found<'o>, EvalError>
+    where
+        'v: 'o,
+    {
         self.spend(1)?;
         let only = |nodes: Vec<&'v Value>| match nodes[..] {
-            [one] => Found::Node(one),
+            [one] => Found::Known(one),
             _ => Found::Nothing,
         };
         Ok(match operand {
-            Operand::Literal(value) => Found::Made(value.clone()),
+            // Not copied: of a long text that is written in the path there would be one for each node.
+            Operand::Literal(value) => Found::Known(value),
             Operand::Node(query) | Operand::Value(query) => only(self.query(query, node)?),
             Operand::Count(query) => Found::Made(Value::from(self.query(query, node)?.len())),
             Operand::Length(of) => {

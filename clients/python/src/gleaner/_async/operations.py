@@ -3584,7 +3584,7 @@ class Discovery(Area):
         )
         return answer
 
-    async def learn_attributes(
+    async def learn_from_examples(
         self,
         *,
         domain: str,

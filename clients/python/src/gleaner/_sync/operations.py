@@ -3584,7 +3584,7 @@ class Discovery(Area):
         )
         return answer
 
-    def learn_attributes(
+    def learn_from_examples(
         self,
         *,
         domain: str,

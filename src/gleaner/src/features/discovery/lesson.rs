@@ -10,8 +10,8 @@ use super::wire::{
 use crate::features::extraction::{DiscoveredBy, PlatformSchemaV1, ResultV4, attributes_of};
 use base::terms::PageType;
 use induce::{
-    Answers, Form, Kind, LESSON_FUEL_MAX, Learned, ListShape, answers, discover, list_answers, list_kind_of,
-    shows,
+    Answers, Form, Kind, LESSON_FUEL_MAX, Learned, ListShape, annotate, answers, discover, kind_of,
+    list_answers, list_kind_of, shows,
 };
 use page::extract::{Attribute, AttributeType, page_base};
 use page::html::Document;
@@ -32,6 +32,8 @@ const BETTER_BY: f64 = 0.5;
 
 /// The share of records that is right where a page's structure alone says what it lists (`src/induce/tests/lists`).
 const MINED_TRUST: f64 = 0.85;
+/// The same where pages say nothing of themselves and only look like something (`src/induce/tests/corpus`, silent pages).
+const SEEN_TRUST: f64 = 0.6;
 
 /// The page type of a kind; none for what the interface has no type for.
 fn page_type_of(kind: Kind) -> Option<PageType> {
@@ -60,6 +62,8 @@ pub struct Class {
     pages: Vec<ParsedPage>,
     taught: usize,
     sample: Vec<SampledPage>,
+    /// The pages say nothing of themselves: what they look like teaches alone.
+    is_silent: bool,
 }
 
 /// Why a lesson could not begin, with the pages that were looked at.
@@ -100,12 +104,13 @@ impl Class {
             _ => page.said.kind == kind,
         };
         let is_told = asked.is_some() && !parsed.iter().any(says_so);
+        let is_silent = kind.is_some_and(|kind| !kind.is_list() && speaking(&parsed, kind, is_told) == 0);
         let mut own = Vec::new();
         for page in parsed {
             let is_other = |known: PageType| page_type.is_some_and(|page_type| known != page_type);
             let page = match page.row.page_type.is_some_and(is_other) {
                 true => Err(Box::new(page.left_out(LeftOutPage::OtherType))),
-                false => page.of_kind(kind, is_told),
+                false => page.of_kind(kind, is_told, is_silent),
             };
             match page {
                 Ok(page) => own.push(page),
@@ -127,7 +132,7 @@ impl Class {
             let error = format!("It takes at least two pages{of_type} that differ.");
             return Err(Refusal { error, page_type, sample });
         }
-        Ok(Class { kind, page_type, pages: own, taught, sample })
+        Ok(Class { kind, page_type, pages: own, taught, sample, is_silent })
     }
 
     /// What the pages teach by themselves; nothing where they say nothing.
@@ -229,7 +234,11 @@ impl Class {
 
     /// How far what is known of the pages is to be trusted.
     fn trust(&self) -> f64 {
-        if self.kind.is_some_and(Kind::is_list) { MINED_TRUST } else { 1.0 }
+        match self.kind {
+            Some(kind) if kind.is_list() => MINED_TRUST,
+            _ if self.is_silent => SEEN_TRUST,
+            _ => 1.0,
+        }
     }
 
     pub fn page_count(&self) -> usize {
@@ -327,9 +336,9 @@ fn subject(pages: &[ParsedPage], asked: Option<PageType>) -> Result<(Kind, PageT
             (error, LeftOutPage::NoAnswers)
         });
     }
-    let Some(kind) = kind_of_most(pages) else {
-        let error = "The pages do not say what they are: they have no structured data (JSON-LD, microdata, RDFa, OpenGraph), and \
-                     list neither products nor results.";
+    let Some(kind) = kind_of_most(pages).or_else(|| look_of_most(pages)) else {
+        let error = "The pages do not say what they are: they have no structured data (JSON-LD, microdata, RDFa, OpenGraph), list \
+                     neither products nor results, and do not look like products, articles or jobs.";
         return Err((error.to_owned(), LeftOutPage::NoAnswers));
     };
     page_type_of(kind).map(|page_type| (kind, page_type)).ok_or_else(|| {
@@ -402,10 +411,23 @@ fn kind_of_most(pages: &[ParsedPage]) -> Option<Kind> {
     })
 }
 
+/// What most pages look like that say nothing of themselves: something for sale, an article, a job.
+fn look_of_most(pages: &[ParsedPage]) -> Option<Kind> {
+    let looks: Vec<Kind> = pages.iter().filter_map(|page| kind_of(page.page())).collect();
+    let is_of_most = |kind: &Kind| 2 * looks.iter().filter(|own| *own == kind).count() > pages.len();
+    Kind::ALL.into_iter().find(is_of_most)
+}
+
 impl ParsedPage {
     /// The page with what it says as one of a kind; else why it is left out. Where nobody but the caller says what pages are
-    /// (`is_told`), whatever they say counts as said of that. Without a kind nothing does.
-    fn of_kind(mut self, kind: Option<Kind>, is_told: bool) -> Result<ParsedPage, Box<SampledPage>> {
+    /// (`is_told`), whatever they say counts as said of that. Where none says anything (`is_silent`) it must look like one.
+    /// Without a kind nothing does.
+    fn of_kind(
+        mut self,
+        kind: Option<Kind>,
+        is_told: bool,
+        is_silent: bool,
+    ) -> Result<ParsedPage, Box<SampledPage>> {
         if kind.is_none() {
             self.said = Answers::default();
             return Ok(self);
@@ -420,9 +442,16 @@ impl ParsedPage {
         }
         match self.said.kind {
             said if said.is_some() && said != kind => Err(Box::new(self.left_out(LeftOutPage::OtherType))),
-            _ if self.said.labels.is_empty() => Err(Box::new(self.left_out(LeftOutPage::NoAnswers))),
-            _ => Ok(self),
+            _ if !self.said.labels.is_empty() => Ok(self),
+            _ if is_silent && kind.is_some_and(|kind| self.looks_like(kind, is_told)) => Ok(self),
+            _ => Err(Box::new(self.left_out(LeftOutPage::NoAnswers))),
         }
+    }
+
+    /// Whether enough of a kind is seen on it; who is told that it is of the kind need not see as much.
+    fn looks_like(&self, kind: Kind, is_told: bool) -> bool {
+        let is_seen = || kind_of(self.page()) == Some(kind);
+        (is_told || is_seen()) && annotate(self.page(), kind).len() >= SCHEMA_ATTRIBUTES_MIN
     }
 
     /// What is known of it.

@@ -55,7 +55,7 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::NotFound, Code::RateLimited]),
         Route::get("/api/v1/extraction/discoveries/{id}", "getDiscovery", &Handler::new(get))
             .about("Where a discovery stands, and what came of it."),
-        Route::post("/api/v1/extraction/learn", "learnAttributes", &Handler::new(learn::learn))
+        Route::post("/api/v1/extraction/learn", "learnFromExamples", &Handler::new(learn::learn))
             .about(
                 "Learns attributes from two or more stored pages whose values are told. Nothing is saved unless it is asked for.",
             )

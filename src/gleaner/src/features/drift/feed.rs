@@ -7,7 +7,7 @@ use super::low::{self, Graded, grade};
 use super::rows::{DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
 use super::window::Seen;
 use crate::features::extraction::{
-    RESULTS, RESULTS_BY_URL, ResultV4, SchemaPair, place_of_schema, result_place, url_digest,
+    RESULTS, RESULTS_BY_URL, ResultV4, SchemaPair, place_read_by, result_place, url_digest,
 };
 use crate::features::jobs::{JOBS, JobV2};
 use base::Result;
@@ -29,6 +29,9 @@ const CHANGES_PER_READ: usize = 1_000;
 const PERIOD: Duration = Duration::from_millis(500);
 /// Change records of others after which the position is stored for their sake alone.
 const IDLE_CHANGES_MAX: u64 = 4_096;
+/// Earlier results of a URL among which the last one of a type is looked for. Where so many are of none it is looked for no more: a
+/// URL that is visited each minute would cost ever more.
+const EARLIER_MAX: usize = 16;
 /// Domains and page types of one organization that are counted.
 const PAIRS_MAX: usize = 2_000;
 
@@ -76,14 +79,15 @@ impl DriftFeed {
                     let own = news.entry(change.org).or_default();
                     own.fetched.push((row.domain.clone(), Fetched::Page, row.scraped_at));
                     if let Some((page_type, seen)) = seen(&tx.org(change.org), &row)? {
-                        let host = host_of(&row.final_url).to_owned();
-                        let place = match places.get(&(host.clone(), page_type)) {
+                        let own_tx = tx.org(change.org);
+                        let host = (change.org, host_of(&row.final_url).to_owned(), page_type);
+                        let place = match places.get(&host) {
                             Some(place) => String::clone(place),
-                            None => place_of_schema(tx, &host, &row.domain, page_type)?,
+                            None => place_read_by(tx, &own_tx, (&host.1, &row.domain), page_type)?,
                         };
                         let graded = grade(tx, &row)?;
                         own.seen.push((SchemaPair::new(&place, page_type), seen, graded));
-                        places.insert((host, page_type), place);
+                        places.insert(host, place);
                     }
                 }
             } else if change.table == JOBS.name()
@@ -117,11 +121,12 @@ impl DriftFeed {
 /// was found on it, lacks what the last one of its URL had.
 fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
     if row.page_type.is_none() {
-        let before = PageRequest { limit: 1, cursor: Some(result_place(row)) };
+        let before = PageRequest { limit: EARLIER_MAX, cursor: Some(result_place(row)) };
         let was_read = |earlier: &ResultV4| earlier.page_type.is_some() && earlier.was_read();
-        let earlier = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, was_read);
+        let earlier = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, |_| true);
         let earlier = readable("an earlier result of the URL", &row.url, earlier)?;
-        let told = earlier.and_then(|mut page| page.items.pop()).as_ref().and_then(told);
+        let last_read = earlier.and_then(|page| page.items.into_iter().find(was_read));
+        let told = last_read.as_ref().and_then(told);
         return Ok(told.map(|(page_type, mut seen)| {
             seen.attributes.iter_mut().for_each(|(_, is_found)| *is_found = false);
             (page_type, Seen { at: row.scraped_at, ..seen })

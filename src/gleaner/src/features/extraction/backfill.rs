@@ -147,12 +147,19 @@ struct DueRow {
     extracted_at: Timestamp,
     /// The cursor behind it.
     place: String,
+    is_typed: bool,
 }
 
 impl From<ResultV4> for DueRow {
     fn from(row: ResultV4) -> DueRow {
         let place = place_of_result(&row);
-        DueRow { id: row.id, job: row.job, extracted_at: row.extracted_at, place }
+        DueRow {
+            id: row.id,
+            job: row.job,
+            extracted_at: row.extracted_at,
+            place,
+            is_typed: row.page_type.is_some(),
+        }
     }
 }
 
@@ -197,7 +204,8 @@ pub(super) async fn backfill(
     let current = current.ok_or_else(|| Error::not_found("Schema"))?;
     let (turns, pages) = (org.service::<ReadingTurns>(), org.service::<BlobStore>());
     let summary = BackfillSummary::default();
-    let mut run = Run { org: org.store(), extractor, turns, pages, site, page_type, summary };
+    let mut run =
+        Run { org: org.store(), extractor, turns, pages, site, page_type, summary, has_unfilled: false };
     match asked.result_ids {
         Some(ids) => run.read_named(&ids).await?,
         None => run.go_on(current, limit).await?,
@@ -228,7 +236,7 @@ pub async fn read_again_named(
 ) -> Result<usize> {
     let (extractor, turns) = (services.service::<Extractor>(), services.service::<ReadingTurns>());
     let (pages, summary) = (services.service::<BlobStore>(), BackfillSummary::default());
-    let mut run = Run { org, extractor, turns, pages, site, page_type, summary };
+    let mut run = Run { org, extractor, turns, pages, site, page_type, summary, has_unfilled: false };
     run.read_named(&ids[..ids.len().min(ROWS_MAX)]).await?;
     Ok(run.summary.processed)
 }
@@ -242,6 +250,8 @@ struct Run<'a> {
     site: Site,
     page_type: PageType,
     summary: BackfillSummary,
+    /// A row of the type stays without what is new, because its page is gone or too large.
+    has_unfilled: bool,
 }
 
 impl Run<'_> {
@@ -357,8 +367,14 @@ impl Run<'_> {
             match found {
                 Ok(Found::Read(read)) => step.push(*read),
                 Ok(Found::OtherType) => {}
-                Ok(Found::NoPage) => self.summary.skip(row.id, RowStatus::SkippedNoBlob),
-                Ok(Found::TooLarge) => self.summary.skip(row.id, RowStatus::SkippedTooLarge),
+                Ok(Found::NoPage) => {
+                    self.has_unfilled |= row.is_typed;
+                    self.summary.skip(row.id, RowStatus::SkippedNoBlob);
+                }
+                Ok(Found::TooLarge) => {
+                    self.has_unfilled |= row.is_typed;
+                    self.summary.skip(row.id, RowStatus::SkippedTooLarge);
+                }
                 Ok(Found::Refused(why)) => self.summary.fail(row.id, why),
                 Err(error) => {
                     tracing::warn!(result = %row.id, %error, "a stored page could not be read again");
@@ -404,7 +420,8 @@ impl Run<'_> {
             return Ok(());
         }
         let (site, page_type) = (self.site.clone(), self.page_type);
-        let failed_before = self.summary.results.iter().any(|row| row.message.as_deref() == Some(UNREADABLE));
+        let is_unreadable = |row: &RowView| row.message.as_deref() == Some(UNREADABLE);
+        let failed_before = self.has_unfilled || self.summary.results.iter().any(is_unreadable);
         let done = self.org.write(move |tx| {
             let mut done = Vec::with_capacity(step.len());
             let mut updated = Vec::new();

@@ -22,6 +22,8 @@ impl PageBody {
             let base = page_base(&document, url.as_url());
             return Some(PageBody::Html(Box::new((document, base))));
         }
+        // Servers put a byte order mark before it, which is no part of JSON.
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         // What is called JSON and is none says nothing.
         let is_paid = is_json(content_type) && fuel.spend(bytes.len() as u64 / 8).is_ok();
         let json = is_paid.then(|| serde_json::from_slice(bytes).ok())?;

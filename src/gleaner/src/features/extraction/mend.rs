@@ -2,12 +2,12 @@
 
 use super::attributes::merge::{merged, of_type, own_attributes, own_head};
 use super::rows::PlatformSchemaV1;
-use super::schemas::{attributes_of, schema_to_beat};
+use super::schemas::{attributes_of, place_of_schema, schema_to_beat};
 use super::site::Site;
 use base::terms::PageType;
 use base::{Error, Result};
 use page::extract::Attribute;
-use store::{OrgStore, System};
+use store::{OrgRead, OrgStore, SysRead, System};
 
 pub use super::attributes::mend as mend_own;
 
@@ -23,6 +23,22 @@ pub struct ReadBy {
 impl ReadBy {
     pub fn is_own(&self, name: &str) -> bool {
         self.own.as_ref().is_some_and(|(.., names)| names.iter().any(|own| own == name))
+    }
+}
+
+/// The place whose attributes read a host's pages of a type: the host, where a schema or the organization's own attributes are for
+/// it alone; else its domain.
+pub fn place_read_by(
+    tx: &SysRead<'_>,
+    org: &OrgRead<'_>,
+    (host, domain): (&str, &str),
+    page_type: PageType,
+) -> Result<String> {
+    match own_head(org, host, domain)? {
+        Some((own, head)) if own.domain == host && (head.has_untyped || head.has_of(page_type)) => {
+            Ok(own.domain)
+        }
+        _ => place_of_schema(tx, host, domain, page_type),
     }
 }
 

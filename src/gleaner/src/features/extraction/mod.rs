@@ -52,7 +52,7 @@ pub use draft::ResultDraft;
 pub use feed::{SearchFeed, stamp_in as index_is_of, try_indexing};
 pub use held::{drop_held, held, hold};
 pub use history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
-pub use mend::{ReadBy, mend_own, read_by};
+pub use mend::{ReadBy, mend_own, place_read_by, read_by};
 pub use pages::adopt as adopt_pages;
 pub use pages::{PAGES, PageKey, is_known_page, keeps_page, pages_to_adopt};
 pub use rows::{
@@ -61,7 +61,7 @@ pub use rows::{
 };
 pub use schemas::{
     Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_repair, adopt_schema, attributes_of,
-    export_schemas, import_schemas, place_of_schema, schema_to_beat,
+    export_schemas, import_schemas, schema_to_beat,
 };
 pub use service::{DeliveredPage, Extractor, note_url, read_stored, record};
 pub use site::{
@@ -166,6 +166,7 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::NotFound]),
         Route::post("/api/v1/extraction/test-xpath", "testXpath", &Handler::new(trial::test_xpath))
             .about("Tries attributes on a stored page, and says of each XPath what it selects. Nothing is fetched or kept.")
+            .large_body()
             .fails(&[Code::NotFound, Code::PayloadTooLarge, Code::RateLimited]),
         Route::get("/api/v1/extraction/attributes", "listAttributes", &Handler::new(attributes::list))
             .about("The organization's own attributes, domain by domain."),

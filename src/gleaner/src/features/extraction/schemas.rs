@@ -12,7 +12,7 @@ use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec::Json;
 use base::ids::SchemaId;
-use base::page::PageRequest;
+use base::page::{Page, PageRequest};
 use base::terms::PageType;
 use base::{Error, Result};
 use page::extract::{Attribute, Schema};
@@ -116,24 +116,46 @@ pub fn find(tx: &SysRead<'_>, domain: &str, page_type: PageType) -> Result<Platf
     tx.require(&PLATFORM_SCHEMAS, &key)
 }
 
-/// Schemas of every version, newest first, at most `limit`.
+/// Looks of one list of schemas. Each ends with so many rows, or so many bytes of them, as a page of any list has.
+const LIST_LOOKS_MAX: usize = 8;
+
+/// Schemas of every version, newest first, at most `limit`; of a host that has none, those of its registrable domain.
 pub fn list(
     tx: &SysRead<'_>,
     domain: Option<&str>,
     page_type: Option<PageType>,
     limit: usize,
 ) -> Result<Vec<PlatformSchemaV1>> {
-    let request = PageRequest { limit, cursor: None };
     let keep = |row: &PlatformSchemaV1| page_type.is_none_or(|wanted| row.page_type == wanted);
-    let page = match domain {
-        None => tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_AGE, (), &request, keep)?,
-        Some(text) => {
-            // What is no domain has no schemas.
-            let Some(domain) = schema_domain(text) else { return Ok(Vec::new()) };
-            tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_DOMAIN, &domain, &request, keep)?
-        }
+    let Some(text) = domain else {
+        return looked_through(limit, |page| tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_AGE, (), page, keep));
     };
-    Ok(page.items)
+    // What is no domain has no schemas.
+    let Some(host) = schema_domain(text) else { return Ok(Vec::new()) };
+    let of = |place: &String| {
+        looked_through(limit, |page| tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_DOMAIN, place, page, keep))
+    };
+    let own = of(&host)?;
+    match base::web::Domain::parse(&host) {
+        Ok(registrable) if own.is_empty() && registrable.as_str() != host => {
+            of(&registrable.as_str().to_owned())
+        }
+        _ => Ok(own),
+    }
+}
+
+/// As many rows as are asked for, page after page.
+fn looked_through<T>(limit: usize, mut look: impl FnMut(&PageRequest) -> Result<Page<T>>) -> Result<Vec<T>> {
+    let (mut items, mut cursor) = (Vec::new(), None);
+    for _ in 0..LIST_LOOKS_MAX {
+        let page = look(&PageRequest { limit: limit - items.len(), cursor })?;
+        items.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() || items.len() >= limit {
+            break;
+        }
+    }
+    Ok(items)
 }
 
 /// The file that `gleaner admin schema import` reads and `export` writes.
@@ -273,7 +295,7 @@ fn store_all(tx: &SysWrite<'_>, checked: &[CheckedSchema]) -> Result<ImportSumma
         let mut version = newest.map_or(0, |key| key.version);
         if created {
             version += 1;
-            store_version(tx, entry, version, DiscoveredBy::Manual)?;
+            store_version(tx, entry, version, (DiscoveredBy::Manual, None))?;
             summary.created += 1;
         } else {
             summary.unchanged += 1;
@@ -288,14 +310,14 @@ fn store_all(tx: &SysWrite<'_>, checked: &[CheckedSchema]) -> Result<ImportSumma
     Ok(summary)
 }
 
-/// Writes a version and makes it the one that holds.
+/// Writes a version and makes it the one that holds. What the box has come to itself, an operator's that it mended among it, was
+/// checked on pages; what is imported was not.
 fn store_version(
     tx: &SysWrite<'_>,
     entry: &CheckedSchema,
     version: u32,
-    discovered_by: DiscoveredBy,
+    (discovered_by, adopted): (DiscoveredBy, Option<Adopted>),
 ) -> Result<SchemaId> {
-    let is_checked = discovered_by != DiscoveredBy::Manual;
     let row = PlatformSchemaV1 {
         id: SchemaId::new(),
         domain: entry.pair.domain.clone(),
@@ -305,7 +327,7 @@ fn store_version(
         confidence: entry.confidence,
         discovered_by,
         sample_count: entry.sample_count,
-        last_validated_at: is_checked.then(|| tx.now()),
+        last_validated_at: adopted.is_some().then(|| tx.now()),
         // Pages that confirm it put its end off, which a date in the row could not be.
         expires_at: None,
         created_at: tx.now(),
@@ -439,7 +461,7 @@ fn adopt(
             return Ok(Adoption::TooOften);
         }
     }
-    let id = store_version(tx, entry, newest + 1, discovered_by)?;
+    let id = store_version(tx, entry, newest + 1, (discovered_by, Some(adopted)))?;
     let action = match adopted {
         Adopted::Discovered => Action::SchemaDiscovered,
         Adopted::Repaired => Action::SchemaRepaired,

@@ -1,5 +1,6 @@
 //! Which schema reads a page, and how schemas come and go.
 
+use super::super::attributes::rows::{OWN_HEADS, OwnAttributeV1, OwnHeadV1};
 use super::super::schemas::good_until;
 use super::*;
 
@@ -186,4 +187,35 @@ async fn a_bad_import_names_the_place_and_leaves_nothing() {
         let error = import_schemas(&system, json, None).await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidInput, "{json}");
     }
+}
+
+/// Otherwise a site that changes would be looked at by attributes that do not read it, and given up.
+#[tokio::test]
+async fn pages_are_counted_where_the_attributes_are_that_read_them() {
+    let bench = Bench::new();
+    bench.import(json!([product_schema()])).await.unwrap();
+    let place = |host: &str, page_type| {
+        let own = bench
+            .org
+            .read(|org| bench.system().read(|tx| place_read_by(tx, org, (host, "shop.example"), page_type)));
+        own.unwrap()
+    };
+    assert_eq!(place("www.shop.example", PageType::Product), "shop.example");
+    let attribute = json!({ "name": "label", "xpaths": ["//p"], "type": "text" });
+    let row = OwnAttributeV1 {
+        attribute: Json(attribute),
+        page_type: Some(PageType::Product),
+        since: Timestamp::default(),
+        patterns: 0,
+    };
+    let head = OwnHeadV1::of(1, &[row]);
+    let stored = bench.org.write(move |tx| {
+        tx.unaudited("a test's attributes");
+        tx.put(&OWN_HEADS, &"www.shop.example".to_owned(), &head)
+    });
+    stored.await.unwrap();
+    assert_eq!(place("www.shop.example", PageType::Product), "www.shop.example");
+    // Of other hosts and of other types the domain's schema still is the nearest.
+    assert_eq!(place("de.shop.example", PageType::Product), "shop.example");
+    assert_eq!(place("www.shop.example", PageType::Article), "shop.example");
 }
