@@ -14,6 +14,8 @@
 //! An Idempotency-Key is written with the row and goes with it, so of two requests with one key that come at once only
 //! one becomes a statement, and a key whose statement was refused may be used again.
 
+mod attempts;
+
 use super::rows::{CoverageV1, QUERIES, QueryFailureV1, QueryV2, ResultV1, SUBMISSIONS, SubmissionV1};
 use super::service::{Queries, is_refusal};
 use super::state::{
@@ -30,9 +32,7 @@ use base::{Code, Error, Result};
 use futures::future::{Either, join, select};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use sql::{
-    Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryError, QueueTicket, Statement, StatementHandle, Turn,
-};
+use sql::{Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryError, QueueTicket, StatementHandle, Turn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,9 +54,6 @@ const STORED_AFTER: Duration = Duration::from_millis(20);
 /// one another. After that the tidying task ends it.
 const END_TRIES: u32 = 120;
 const END_PAUSE: Duration = Duration::from_millis(500);
-
-/// How long a statement that cannot be planned waits for the rows that are on their way to the tables.
-const COLUMNS_WAIT: Duration = Duration::from_secs(2);
 
 /// How a statement ended.
 enum StatementEnd {
@@ -270,8 +267,7 @@ impl Driver {
         Ok(StatementState::Withdrawn(refusal))
     }
 
-    /// Waits for its turn, plans and runs. A statement that comes upon damaged files is run again over those that were
-    /// made anew.
+    /// Waits for its turn, plans and runs.
     async fn run(&mut self, ticket: QueueTicket) -> Result<StatementEnd> {
         if let Err(refused) = self.queries.workers.check(self.org.id().0, &self.query.sql) {
             return Ok(StatementEnd::Failed(refused));
@@ -290,89 +286,7 @@ impl Driver {
         self.turn_came = Some(Instant::now());
         self.turn = Some(Arc::clone(&turn));
         self.enter(StatementState::Planning);
-        match self.attempt_over_news(&turn).await? {
-            StatementEnd::Failed(error) if error.damage => {
-                let (feed, org) = (Arc::clone(&self.queries.feed), self.org.id());
-                tracing::warn!(query = %self.query.id, detail = error.detail, "a statement came upon damaged files");
-                let healed = tokio::task::spawn_blocking(move || feed.heal(org)).await;
-                match healed {
-                    Ok(Ok(true)) => {
-                        let end = self.attempt(&turn).await;
-                        turn.rest();
-                        end
-                    }
-                    Ok(Ok(false)) => Ok(StatementEnd::Failed(error)),
-                    Ok(Err(failed)) => {
-                        tracing::error!(error = %failed, "damaged SQL tables could not be made anew");
-                        Ok(StatementEnd::Failed(error))
-                    }
-                    Err(failed) => Err(Error::internal("make SQL tables anew", failed)),
-                }
-            }
-            end => Ok(end),
-        }
-    }
-
-    /// Plans and runs; again when it names a column that there is not while rows are on their way to the tables: the first
-    /// product of a box brings its columns. Who tries a statement while they type is told at once.
-    async fn attempt_over_news(&mut self, turn: &Turn) -> Result<StatementEnd> {
-        let end = self.attempt(turn).await;
-        turn.rest();
-        match &end {
-            Ok(StatementEnd::Failed(error)) if error.code == ErrorCode::InvalidSql && !self.query.dry => {}
-            _ => return end,
-        }
-        let (queries, mut canceled) = (Arc::clone(&self.queries), self.canceled.clone());
-        if !queries.feed.is_behind() {
-            return end;
-        }
-        let caught_up = tokio::select! {
-            caught_up = queries.feed.caught_up(COLUMNS_WAIT) => caught_up,
-            () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
-        };
-        if caught_up.is_err() {
-            return end;
-        }
-        let end = self.attempt(turn).await;
-        turn.rest();
-        end
-    }
-
-    /// Plans and runs once.
-    async fn attempt(&mut self, turn: &Turn) -> Result<StatementEnd> {
-        self.ended_at = None;
-        let feed = &self.queries.feed;
-        let (pin, freshness_sec) = feed.pin(self.org.id(), feed.specs(&self.org)?)?;
-        let pin = match self.query.scope.agent() {
-            Some(agent) => pin.of_agent(agent.0),
-            None => pin,
-        };
-        self.query.freshness_sec = Some(freshness_sec);
-        let statement =
-            Statement { pin: pin.clone(), sql: self.query.sql.clone(), query_id: self.query.id.0 };
-        let mut canceled = self.canceled.clone();
-        if self.query.dry {
-            let planned = tokio::select! {
-                planned = self.queries.workers.plan_in(turn, statement) => planned,
-                () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
-            };
-            return Ok(match planned {
-                Ok(plan) => StatementEnd::Planned(self.planned(&plan, freshness_sec)?),
-                Err(error) => StatementEnd::Failed(error),
-            });
-        }
-        let started = tokio::select! {
-            started = self.queries.workers.start_in(turn, statement) => started,
-            () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
-        };
-        match started {
-            Ok((plan, running)) => {
-                let run = self.planned(&plan, freshness_sec)?;
-                self.enter(StatementState::Running(Arc::clone(&run)));
-                self.wait(turn, (run, running), pin).await
-            }
-            Err(error) => Ok(StatementEnd::Failed(error)),
-        }
+        self.attempts(&turn).await
     }
 
     /// Counts what a structured aggregate has left out, in the snapshot that it read.
