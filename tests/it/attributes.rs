@@ -405,6 +405,39 @@ async fn what_is_wrong_with_one_row_ends_nothing() {
     at.stop().await;
 }
 
+/// backfillResults: a row whose page is gone stays without the column, and whoever counts is told of it although the walk has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_could_not_be_filled_is_left_out_of_the_coverage() {
+    let web = shop().await;
+    let at = appliance(&web).await;
+    let member = at.member("ada").await;
+    let api = &member.api;
+    planes(&web, api, 0..1).await;
+    let lost = pages(&at, &member);
+    planes(&web, api, 1..3).await;
+    in_products(api, 3).await;
+    put(api, json!([attribute("maker", "//em", "text")])).await;
+    // The columns come with the rows.
+    planes(&web, api, 3..4).await;
+    in_products(api, 4).await;
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    std::fs::remove_file(&lost[0]).unwrap();
+    let whole = backfill(api, json!({ "limit": 50 })).await;
+    assert_eq!(
+        (&whole["processed"], &whole["skipped"], &whole["isComplete"]),
+        (&json!(2), &json!(1), &json!(true)),
+        "{whole}"
+    );
+    eventually("SQL has what could be filled", WAIT, || async {
+        let counted = sql(api, "SELECT count(maker) AS n FROM products").await;
+        (counted == json!([{ "n": 3 }])).then_some(())
+    })
+    .await;
+    let told = average(api).await;
+    assert!(told["historyCoverage"]["preHorizonRows"].as_u64() >= Some(1), "{told}");
+    at.stop().await;
+}
+
 /// The files of an organization's stored pages.
 fn pages(at: &Appliance, member: &Member) -> Vec<PathBuf> {
     let below = |folder: &Path| -> Vec<PathBuf> {

@@ -87,13 +87,11 @@ impl<'p> PageJson<'p> {
     }
 
     fn at(&mut self, place: &Place, fuel: &mut Fuel) -> Result<Vec<&Json>, EvalError> {
-        if self.room == 0 {
-            return Err(EvalError::BudgetExceeded);
-        }
         match place {
             Place::Main if self.whole.is_some() => Ok(self.whole.into_iter().collect()),
             Place::Main => {
                 if self.largest.is_none() {
+                    self.check_room()?;
                     let found = self.hold(largest(self.document, fuel)?)?;
                     self.largest = Some(found);
                 }
@@ -101,6 +99,7 @@ impl<'p> PageJson<'p> {
             }
             Place::LinkedData => {
                 if self.linked_data.is_none() {
+                    self.check_room()?;
                     let found = self.hold(linked_data(self.document, fuel)?)?;
                     self.linked_data = Some(found);
                 }
@@ -108,6 +107,7 @@ impl<'p> PageJson<'p> {
             }
             Place::Named(name) => {
                 if !self.named.iter().any(|(known, _)| known == name) {
+                    self.check_room()?;
                     let found = self.hold(named(self.document, name, fuel)?)?;
                     self.named.push((name.clone(), found));
                 }
@@ -119,7 +119,12 @@ impl<'p> PageJson<'p> {
 }
 
 impl PageJson<'_> {
-    /// Takes what was read into what is held, or gives it up; nothing more is read then.
+    /// Where nothing more can be held, nothing more is read; what is held goes on being asked.
+    fn check_room(&self) -> Result<(), EvalError> {
+        if self.room == 0 { Err(EvalError::BudgetExceeded) } else { Ok(()) }
+    }
+
+    /// Takes what was read into what is held, or gives it up, and all that would come behind it.
     fn hold<J>(&mut self, found: J) -> Result<J, EvalError>
     where
         for<'j> &'j J: IntoIterator<Item = &'j Json>,

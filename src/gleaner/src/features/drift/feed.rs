@@ -78,8 +78,8 @@ impl DriftFeed {
                 if let Some(row) = row.filter(|row| row.sequence == change.sequence) {
                     let own = news.entry(change.org).or_default();
                     own.fetched.push((row.domain.clone(), Fetched::Page, row.scraped_at));
-                    if let Some((page_type, seen)) = seen(&tx.org(change.org), &row)? {
-                        let own_tx = tx.org(change.org);
+                    let own_tx = tx.org(change.org);
+                    if let Some((page_type, seen)) = seen(&own_tx, &row)? {
                         let host = (change.org, host_of(&row.final_url).to_owned(), page_type);
                         let place = match places.get(&host) {
                             Some(place) => String::clone(place),

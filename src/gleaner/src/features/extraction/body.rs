@@ -73,3 +73,21 @@ pub fn is_document(content_type: Option<&str>) -> bool {
     let media = media_type(content_type);
     media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_json() {
+        let url = WebUrl::parse("http://shop.example/api").unwrap();
+        let read = |bytes: &[u8]| {
+            PageBody::read(bytes, Some("application/json; charset=utf-8"), &url, &mut Fuel::for_page())
+        };
+        for (bytes, is_read) in
+            [(&b"\xef\xbb\xbf{\"a\":1}"[..], true), (b"{\"a\":1}", true), (b"\xef\xbb\xbf{", false)]
+        {
+            assert_eq!(matches!(read(bytes), Some(PageBody::Json(..))), is_read, "{bytes:?}");
+        }
+    }
+}

@@ -20,11 +20,7 @@ impl Driver {
                 tracing::warn!(query = %self.query.id, detail = error.detail, "a statement came upon damaged files");
                 let healed = tokio::task::spawn_blocking(move || feed.heal(org)).await;
                 match healed {
-                    Ok(Ok(true)) => {
-                        let end = self.attempt(turn).await;
-                        turn.rest();
-                        end
-                    }
+                    Ok(Ok(true)) => self.attempt(turn).await,
                     Ok(Ok(false)) => Ok(StatementEnd::Failed(error)),
                     Ok(Err(failed)) => {
                         tracing::error!(error = %failed, "damaged SQL tables could not be made anew");
@@ -41,7 +37,6 @@ impl Driver {
     /// product of a box brings its columns. Who tries a statement while they type is told at once.
     async fn attempt_over_news(&mut self, turn: &Turn) -> Result<StatementEnd> {
         let end = self.attempt(turn).await;
-        turn.rest();
         match &end {
             Ok(StatementEnd::Failed(error)) if error.code == ErrorCode::InvalidSql && !self.query.dry => {}
             _ => return end,
@@ -54,16 +49,17 @@ impl Driver {
             caught_up = queries.feed.caught_up(COLUMNS_WAIT) => caught_up,
             () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
         };
-        if caught_up.is_err() {
-            return end;
-        }
-        let end = self.attempt(turn).await;
+        if caught_up.is_err() { end } else { self.attempt(turn).await }
+    }
+
+    /// Plans and runs once; then the worker rests.
+    async fn attempt(&mut self, turn: &Turn) -> Result<StatementEnd> {
+        let end = self.plan_and_run(turn).await;
         turn.rest();
         end
     }
 
-    /// Plans and runs once.
-    async fn attempt(&mut self, turn: &Turn) -> Result<StatementEnd> {
+    async fn plan_and_run(&mut self, turn: &Turn) -> Result<StatementEnd> {
         self.ended_at = None;
         let feed = &self.queries.feed;
         let (pin, freshness_sec) = feed.pin(self.org.id(), feed.specs(&self.org)?)?;

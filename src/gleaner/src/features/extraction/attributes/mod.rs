@@ -2,7 +2,7 @@
 //! and nobody else's business.
 
 pub mod merge;
-pub mod rows;
+mod rows;
 
 pub use rows::{OWN_ATTRIBUTES, OWN_HEADS, OwnAttributeV1, OwnAttributesV1, OwnHeadV1};
 

@@ -1,6 +1,6 @@
 //! Which schema reads a page, and how schemas come and go.
 
-use super::super::attributes::rows::{OWN_HEADS, OwnAttributeV1, OwnHeadV1};
+use super::super::attributes::{OWN_HEADS, OwnAttributeV1, OwnHeadV1};
 use super::super::schemas::good_until;
 use super::*;
 
