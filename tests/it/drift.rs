@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
+mod redesigns;
+
 const DRIFT: &str = "/api/v1/extraction/drift";
 const WAIT: Duration = Duration::from_secs(60);
 /// What the shop shows.

@@ -431,7 +431,16 @@ async fn json_is_read_where_a_page_is_or_carries_it() {
     let expected = json!({ "name": "Jack plane", "price": 7, "listed": 99, "stock": false });
     assert_eq!(page["values"], expected, "{page}");
     let wrong = read("/wrong").await;
-    assert_eq!((&wrong["values"], &wrong["quality"]), (&json!({}), &Value::Null), "{wrong}");
+    assert_eq!((&wrong["values"], &wrong["quality"]["completeness"]), (&json!({}), &json!(0.0)), "{wrong}");
+    let errors = wrong["attributeErrors"].as_array().unwrap();
+    assert_eq!(errors.len(), 4, "{wrong}");
+    for error in errors {
+        assert_eq!(error["reason"], "unreadable", "{wrong}");
+        assert!(text(error, "detail").contains("EOF while parsing a value at line 1 column"), "{wrong}");
+    }
+    // It says nothing of how the site is read.
+    let drift = expect(get(api, "/api/v1/extraction/drift").await, 200);
+    assert_eq!(drift["items"][0]["attributes"][0]["recent"]["pages"], 2, "{drift}");
     let broken = json!({ "schemas": [{ "pageType": "product", "attributes": [
         { "name": "name", "jsonPaths": ["$.a["], "type": "text" }]}]});
     let import = Request::SchemaImport { json: broken.to_string(), domain };

@@ -80,6 +80,10 @@ fn the_table_of_limits_is_that_of_the_program() {
         ),
         format!("| storages that pages go to or still lie in | {PAGE_STORAGES_MAX} |"),
         format!(
+            "| domains, and pairs of a domain and a page type, whose drift is watched: the first | {} each |",
+            number(DRIFT_WATCHED_MAX)
+        ),
+        format!(
             "| outputs; messages of one that wait; characters of a condition | {OUTPUTS_PER_ORG_MAX}; {}; {} |",
             number(DELIVERIES_PENDING_MAX),
             number(outputs::condition::TEXT_CHARS_MAX)

@@ -72,6 +72,8 @@ pub const LESSON_ATTRIBUTES_MAX: usize = 50;
 pub const LESSON_TEXTS_MAX: usize = 200;
 /// Storages of an organization that pages go to or still lie in (data/docs/api.md, "Limits").
 pub const PAGE_STORAGES_MAX: usize = 4;
+/// Domains of an organization whose drift is watched, and pairs of a domain and a page type: the first so many of each.
+pub const DRIFT_WATCHED_MAX: usize = 2_000;
 /// Outputs of an organization (data/docs/api.md, "Limits").
 pub const OUTPUTS_PER_ORG_MAX: usize = 100;
 /// Deliveries of an output that wait for a try; with so many it looks no further (data/docs/api.md, "Limits").

@@ -20,10 +20,16 @@ const CONTENTS_MAX: usize = 3;
 const SIBLINGS_MAX: usize = 200;
 /// Steps of an absolute path.
 const ABSOLUTE_STEPS_MAX: usize = 48;
+/// Elements above a caption up to one that has the value as well.
+const CAPTION_STEPS: usize = 3;
+/// Bytes of a caption.
+const CAPTION_BYTES_MAX: usize = 32;
 /// Texts before a value in which its label is looked for.
 const LABELS_MAX: usize = 3;
 
 const COST_LABEL: u32 = 12;
+/// What it costs more where the label stands behind the value, as a caption.
+const COST_CAPTION: u32 = 8;
 /// For each text between a label and the value.
 const COST_LABEL_FAR: u32 = 10;
 const COST_TAG: u32 = 30;
@@ -132,6 +138,7 @@ pub fn candidates(places: &Places<'_>, place: NodeRef, is_label: &dyn Fn(&str) -
         }
         maker.below_ancestors(element, &tail, cost);
         maker.labelled(places, place, element, &tail, cost, is_label);
+        maker.captioned(places, place, element, cost, is_label);
         maker.near_heading(places.heading, element, &tail, cost);
     }
     if !matches!(document.name(element), "meta" | "link") {
@@ -302,6 +309,69 @@ impl Maker<'_> {
                 self.push_label(next, label.cost + 14, &label);
             }
         }
+    }
+
+    /// By a text behind the place, where boxes have a number above what it counts.
+    fn captioned(
+        &mut self,
+        places: &Places<'_>,
+        place: NodeRef,
+        element: NodeId,
+        cost: u32,
+        is_label: &dyn Fn(&str) -> bool,
+    ) {
+        let document = self.document;
+        let is_element = place.attribute().is_none() && place.node() == element;
+        let Some(text) = places.text_behind(element).filter(|_| is_element) else { return };
+        let Some(said) = label_text(document, text).filter(|said| said.len() <= CAPTION_BYTES_MAX) else {
+            return;
+        };
+        let (Some(quoted), Some(holder)) = (literal(&said), document.parent(text)) else { return };
+        let is_alone = document.string_value(holder).trim().len() == document.text(text).trim().len();
+        if !is_alone || !is_label(&said) {
+            return;
+        }
+        let mut way = format!("//{}[normalize-space()={quoted}]", tag(document, holder));
+        let mut from = holder;
+        for up in 0..CAPTION_STEPS as u32 {
+            let Some(parent) = document.parent(from) else { return };
+            if element > parent && element < document.subtree_end(parent) {
+                let Some((top, down)) = self.way_down(parent, element) else { return };
+                // What a caption stands behind is right before it, and looks otherwise: members of a list say nothing of one another,
+                // nor do rows. It ends its box: what is followed by something is the label of that.
+                let look = |node| (document.name(node), document.attribute_named(node, "class"));
+                let is_next = siblings_before(document, from, top) == siblings_before(document, top, top) + 1;
+                let is_member = matches!(document.name(top), "li" | "tr" | "a") || look(top) == look(from);
+                let is_last = is_whole(document, text, from)
+                    && places.text_behind(from).is_none_or(|next| next >= document.subtree_end(parent));
+                if !is_next || is_member || !is_last {
+                    return;
+                }
+                let name = tag(document, top);
+                let steps = COST_STEP * (up + 1 + down.matches('/').count() as u32);
+                let label = Label { text, holder, quoted, cost: cost + COST_LABEL, anchor: said };
+                let xpath = format!("{way}/preceding-sibling::{name}[1]{down}");
+                self.push_label(xpath, label.cost + COST_CAPTION + steps, &label);
+                return;
+            }
+            way.push_str("/..");
+            from = parent;
+        }
+    }
+
+    /// The child of an element that has another below it, and the way down from there to that.
+    fn way_down(&self, parent: NodeId, element: NodeId) -> Option<(NodeId, String)> {
+        let mut down = String::new();
+        let mut at = element;
+        for _ in 0..=CAPTION_STEPS {
+            let above = self.document.parent(at)?;
+            if above == parent {
+                return Some((at, down));
+            }
+            down = format!("/{}{down}", tag(self.document, at));
+            at = above;
+        }
+        None
     }
 
     fn push_label(&mut self, xpath: String, cost: u32, label: &Label) {

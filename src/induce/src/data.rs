@@ -1,4 +1,4 @@
-//! JSONPaths for what pages say in their JSON: linked data, and what frameworks leave in scripts with an id (`__NEXT_DATA__`).
+//! JSONPaths for what pages say in their JSON: linked data, and what frameworks leave in scripts by a name (`__NEXT_DATA__`).
 //!
 //! Codes, currencies and ids mostly stand nowhere else. Queries over linked data are those that schema.org's shapes allow (an object, a list or a
 //! graph, offers that are one or several), so no page makes them; those over other JSON lead to where a page's own value stands. All
@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 
 use page::extract::{Attribute, Schema};
-use page::html::{Document, NodeId};
 use page::xpath::Fuel;
 use serde_json::Value as Json;
 
 use crate::answers::{Kind, Term};
+use crate::forms::texts_of;
+use crate::json_places::PageData;
 use crate::lesson::Goal;
 use crate::places::{Page, Places};
-use crate::repair::texts_of;
 
 /// Queries of one attribute that are tried.
 const QUERIES_MAX: usize = 160;
@@ -25,10 +25,6 @@ const KEPT_MAX: usize = 2;
 /// Pages on which a query must be right, and the share of those that say a value.
 const RIGHT_MIN: usize = 2;
 const SHARE_MIN: f64 = 0.5;
-/// Bytes of the scripts of one page that are read, members of their JSON that are looked at, and how deep.
-const SCRIPT_BYTES_MAX: usize = 2 << 20;
-const MEMBERS_MAX: usize = 100_000;
-const DEPTH_MAX: usize = 24;
 /// Places of one page's value.
 const PLACES_MAX: usize = 24;
 /// Work of reading one page once by all queries.
@@ -48,6 +44,8 @@ pub struct Asked<'a> {
     pub kind: Kind,
     pub term: &'a Term,
     pub places: &'a [Places<'a>],
+    /// Where the JSON of each page says what.
+    pub data: &'a [PageData],
     /// What each page says of the attribute.
     pub goals: &'a [Option<Goal>],
 }
@@ -55,9 +53,9 @@ pub struct Asked<'a> {
 /// Learns queries of one attribute; none where nothing holds.
 pub fn learn_from_data(asked: &Asked<'_>, fuel: &mut Fuel) -> FromData {
     let mut queries = linked_queries(asked.kind, asked.term);
-    for (places, goal) in asked.places.iter().zip(asked.goals) {
+    for (data, goal) in asked.data.iter().zip(asked.goals) {
         let Some(goal) = goal else { continue };
-        for query in script_queries(places, goal, asked.term, fuel) {
+        for query in script_queries(data, goal, asked.term) {
             if queries.len() < QUERIES_MAX && !queries.contains(&query) {
                 queries.push(query);
             }
@@ -171,74 +169,17 @@ fn linked_queries(kind: Kind, term: &Term) -> Vec<String> {
     queries
 }
 
-/// Queries that lead to a page's value in the JSON of its scripts with an id.
-fn script_queries(places: &Places<'_>, goal: &Goal, term: &Term, fuel: &mut Fuel) -> Vec<String> {
-    let document = places.page.document;
-    let scripts = document.lookup_name("script").into_iter().flat_map(|name| document.elements_named(name));
-    let mut walk = Walk { places, goal, term, found: Vec::new(), members: MEMBERS_MAX };
-    let mut room = SCRIPT_BYTES_MAX;
-    for script in scripts.take(200) {
-        let Some(id) = data_id(document, script) else { continue };
-        let text = document.string_value(script);
-        let Some(left) = room.checked_sub(text.len()) else { continue };
-        room = left;
-        if fuel.spend(text.len() as u64 / 8).is_err() {
-            break;
-        }
-        if let Ok(json) = serde_json::from_str::<Json>(text.trim()) {
-            walk.look(&json, &format!("{id}$"), 0);
+/// Queries that lead to a page's value in the JSON that has a name and is no linked data.
+fn script_queries(data: &PageData, goal: &Goal, term: &Term) -> Vec<String> {
+    let is_list = term.kind.is_list();
+    let mut queries: Vec<String> = Vec::new();
+    for place in
+        goal.members.iter().flat_map(|keys| data.of_keys(keys)).filter(|place| place.is_steady(is_list))
+    {
+        let query = place.placed_query(is_list);
+        if queries.len() < PLACES_MAX && !queries.contains(&query) {
+            queries.push(query);
         }
     }
-    walk.found
-}
-
-/// The id of a script that holds JSON and no linked data.
-fn data_id(document: &Document, script: NodeId) -> Option<&str> {
-    let media = document.attribute_named(script, "type").unwrap_or_default();
-    let id = document.attribute_named(script, "id")?;
-    let is_plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    (media == "application/json" && is_plain).then_some(id)
-}
-
-struct Walk<'a> {
-    places: &'a Places<'a>,
-    goal: &'a Goal,
-    term: &'a Term,
-    found: Vec<String>,
-    members: usize,
-}
-
-impl Walk<'_> {
-    fn look(&mut self, json: &Json, path: &str, depth: usize) {
-        if self.members == 0 || depth > DEPTH_MAX || self.found.len() == PLACES_MAX {
-            return;
-        }
-        self.members -= 1;
-        match json {
-            Json::Object(members) => {
-                for (name, member) in members {
-                    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-                        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-                    // What is called by a number is this page's own.
-                    if is_plain {
-                        self.look(member, &format!("{path}.{name}"), depth + 1);
-                    }
-                }
-            }
-            Json::Array(members) => {
-                for (at, member) in members.iter().enumerate().take(2) {
-                    self.look(member, &format!("{path}[{at}]"), depth + 1);
-                }
-            }
-            Json::String(_) | Json::Number(_) if !self.term.kind.is_list() => {
-                let keys = Goal::labelled(self.term.form, &texts_of(json), self.places.reading());
-                let is_told =
-                    |member: &Vec<String>| keys.members.iter().flatten().any(|key| member.contains(key));
-                if self.goal.members.iter().any(is_told) {
-                    self.found.push(path.to_owned());
-                }
-            }
-            _ => {}
-        }
-    }
+    queries
 }

@@ -8,6 +8,7 @@ use crate::answers::{Answers, Kind, Label, Term, answers};
 use crate::bounds::Bound;
 use crate::data::{Asked, FromData, learn_from_data};
 use crate::forms::Form;
+use crate::json_places::PageData;
 use crate::learn::{Class, EXAMPLES_MAX, Learned, Question, is_constant};
 use crate::lesson::{Goal, Wanted};
 use crate::places::{Page, Places};
@@ -43,11 +44,20 @@ struct Told {
     seen: Vec<Label>,
 }
 
+impl Told {
+    /// What a page says of itself, by the forms.
+    fn texts(&self) -> impl Iterator<Item = (Form, &[String])> + Clone {
+        self.said.labels.iter().map(|label| (label.form, label.values.as_slice()))
+    }
+}
+
 /// Finds expressions for all attributes that the pages' structured data has labels for; for the others where annotators agree over
 /// the pages. Without `kind`, the kind of most pages.
 ///
 /// Each attribute is learned once for each page without that page, and kept where that gave the right value on half of them, or
-/// where its values differ and one expression is right on all pages; its expressions are learned from all pages. Ends when `fuel` is used up, with what was found until then.
+/// where its values differ and one expression is right on all pages; its expressions are learned from all pages. On those that do not
+/// say it the expressions vote, and what most places contradict comes last. Ends when `fuel` is used up, with what was found until
+/// then.
 pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Discovery {
     let pages = &pages[..pages.len().min(EXAMPLES_MAX)];
     let mut said: Vec<Answers> = pages.iter().map(|page| answers(page.document, kind)).collect();
@@ -88,20 +98,29 @@ pub fn discover(pages: &[Page<'_>], kind: Option<Kind>, fuel: &mut Fuel) -> Disc
     let text_bytes_max = labels().flat_map(|label| &label.values).map(String::len).max().unwrap_or(0);
     let places = of_kind.iter().map(|(page, _)| Places::new(*page, &forms, text_bytes_max)).collect();
     let class = Class::new(places, &[], PAGES_PER_ERROR);
-    let told: Vec<&Told> = of_kind.iter().map(|(_, told)| told).collect();
-    let attributes = kind.terms().iter().filter_map(|term| attribute(&class, &told, (kind, term), fuel));
-    let attributes = attributes.collect();
-    let bounds = class.bounds(fuel);
+    let domain = Domain {
+        kind,
+        class,
+        told: of_kind.iter().map(|(_, told)| told).collect(),
+        data: of_kind.iter().map(|(page, told)| PageData::new(*page, told.texts(), fuel)).collect(),
+    };
+    let attributes = kind.terms().iter().filter_map(|term| attribute(&domain, term, fuel)).collect();
+    let bounds = domain.class.bounds(fuel);
     Discovery { kind: Some(kind), page_count: of_kind.len(), attributes, bounds }
 }
 
+/// The pages of a kind, and what is told of them.
+struct Domain<'a> {
+    kind: Kind,
+    class: Class<'a>,
+    told: Vec<&'a Told>,
+    /// Where the JSON of each page says what it says of itself.
+    data: Vec<PageData>,
+}
+
 /// Learns one attribute from what pages say, or else from what annotators see.
-fn attribute(
-    class: &Class<'_>,
-    told: &[&Told],
-    (kind, term): (Kind, &Term),
-    fuel: &mut Fuel,
-) -> Option<Learned> {
+fn attribute(domain: &Domain<'_>, term: &Term, fuel: &mut Fuel) -> Option<Learned> {
+    let Domain { kind, class, told, data } = domain;
     let wanted = Wanted { name: term.name.to_owned(), kind: term.kind, form: term.form };
     let is_own = |label: &&Label| label.name == term.name;
     let is_said = told.iter().any(|told| told.said.labels.iter().any(|label| is_own(&label)));
@@ -124,7 +143,8 @@ fn attribute(
             return None;
         }
     } else {
-        add_from_data(&mut learned, &Asked { kind, term, places: &class.examples, goals: &goals }, fuel);
+        let asked = Asked { kind: *kind, term, places: &class.examples, data, goals: &goals };
+        add_from_data(&mut learned, &asked, fuel);
     }
     Some(learned).filter(|learned| !learned.paths.is_empty() || !learned.json_paths.is_empty())
 }

@@ -265,6 +265,20 @@ fn availability(text: &str) -> Option<&'static str> {
     AVAILABILITY_WORDS.iter().find(|(word, _)| folded.contains(word)).map(|(_, says)| *says)
 }
 
+/// A stored value as the texts of which it was made; none for what has no text of its own.
+pub fn texts_of(value: &serde_json::Value) -> Vec<String> {
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => Some(text.clone()),
+        serde_json::Value::Number(number) => Some(number.to_string()),
+        serde_json::Value::Bool(said) => Some(said.to_string()),
+        _ => None,
+    };
+    match value {
+        serde_json::Value::Array(members) => members.iter().filter_map(text).collect(),
+        other => text(other).into_iter().collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use page::extract::{Attribute, AttributeType};
-use page::xpath::{Fuel, XPath};
+use page::xpath::{Fuel, NodeRef, XPath};
 
 use crate::bounds::Bound;
 use crate::candidates::Candidate;
 use crate::forms::{Form, fold};
-use crate::lesson::{Goal, Outcome, Wanted, answer_key, judge, read};
+use crate::lesson::{Goal, Outcome, Wanted, answer_key, evaluate, judge, read, said, shown_at};
 use crate::places::{Page, Places};
 pub use make::is_constant;
 pub use point::{Pointed, Pointing, point};
@@ -203,7 +203,7 @@ struct Tried {
     /// The examples for which it was made, a bit each.
     origins: u32,
     outcomes: Vec<Outcome>,
-    /// What it gave on each of the other pages.
+    /// What it gave on each of the other pages, and behind them on each example of which nothing is told.
     answers: Vec<Option<String>>,
     /// Cost with what the other pages say.
     rank: u32,
@@ -266,7 +266,8 @@ impl<'a> Class<'a> {
         let example_count = (0..told.goals.len()).filter(|at| told.has_value(*at)).count();
         let all: Vec<usize> = (0..told.goals.len()).filter(|at| told.goals[*at].is_some()).collect();
         let held_out_right = self.hold_out(&tried, told, &all);
-        tried.retain(|one| self.is_fit(one, told, &all));
+        let errors_max = self.errors_max(told, &all);
+        tried.retain(|one| self.is_fit(one, told, &all, errors_max));
         let is_chance = is_constant(told.goals, question.wanted.kind.is_list()) || example_count < 2;
         // What one page alone says is taken from what is called by the attribute's name, if that is as good.
         let best = tried.iter().map(|one| f1(one, told, &all)).fold(0.0, f64::max);
@@ -283,17 +284,21 @@ impl<'a> Class<'a> {
             is_new
         });
         tried.truncate(COMPARED_MAX * 3);
-        self.compare(question.wanted, &mut tried, fuel);
+        let untold = self.examples.iter().zip(question.goals).filter(|(_, goal)| goal.is_none());
+        let untold: Vec<&Places<'_>> = untold.map(|(places, _)| places).collect();
+        self.compare(question.wanted, &untold, &mut tried, fuel);
         tried.sort_by(|a, b| order(a, b, told, &all));
         let kept = choose(&tried);
         let paths = kept.iter().map(|one| LearnedPath {
             xpath: one.candidate.xpath.clone(),
             f1: f1(one, told, &all),
-            coverage: coverage(one),
+            coverage: coverage(one, self.others.len()),
             is_markup: one.candidate.is_markup,
         });
         let paths: Vec<_> = paths.collect();
-        let agreed = kept.first().map_or(0.0, |first| coverage(first) * self.others.len() as f64 / 4.0);
+        let agreed = kept
+            .first()
+            .map_or(0.0, |first| coverage(first, self.others.len()) * self.others.len() as f64 / 4.0);
         let asked = self.others.len() as f64 / 4.0;
         let told_count = told.goals.iter().flatten().filter(|goal| !goal.members.is_empty()).count();
         let is_constant = is_constant(told.goals, question.wanted.kind.is_list());
@@ -380,7 +385,7 @@ impl<'a> Class<'a> {
                 None => Outcome::default(),
             };
             wrong += usize::from(outcome.is_wrong && !told.is_unshown(at));
-            if wrong > self.errors_max(told.goals.len()) + 1 {
+            if wrong > self.errors_of(told.goals.len()) + 1 {
                 return None;
             }
             outcomes.push(outcome);
@@ -393,20 +398,25 @@ impl<'a> Class<'a> {
         if self.examples_per_error == 0 { 0.9 } else { 0.6 }
     }
 
-    fn errors_max(&self, examples: usize) -> usize {
+    fn errors_of(&self, examples: usize) -> usize {
         examples.checked_div(self.examples_per_error).unwrap_or(0)
+    }
+
+    /// How many of the examples that show a value may be told wrongly.
+    fn errors_max(&self, told: Told<'_>, pages: &[usize]) -> usize {
+        self.errors_of(pages.iter().filter(|at| !told.is_unshown(**at)).count())
     }
 
     /// Whether an expression may be kept, by these examples. Where a page does not show what it says, another value there speaks
     /// less against an expression.
-    fn is_fit(&self, one: &Tried, told: Told<'_>, pages: &[usize]) -> bool {
+    fn is_fit(&self, one: &Tried, told: Told<'_>, pages: &[usize], errors_max: usize) -> bool {
         let wrong = |unshown: bool| {
             let of_them = pages.iter().filter(|at| told.is_unshown(**at) == unshown);
             of_them.filter(|at| one.outcomes[**at].is_wrong).count()
         };
         let shown = pages.iter().filter(|at| !told.is_unshown(**at));
-        let right = shown.clone().filter(|at| told.has_value(**at) && one.outcomes[**at].score > 0.0);
-        wrong(false) <= self.errors_max(shown.count())
+        let right = shown.filter(|at| told.has_value(**at) && one.outcomes[**at].score > 0.0);
+        wrong(false) <= errors_max
             && UNSHOWN_WEIGHT * wrong(true) <= right.count()
             && f1(one, told, pages) >= F1_MIN
     }
@@ -414,39 +424,66 @@ impl<'a> Class<'a> {
     /// Learns as often as there are examples with a value, each time without one, and asks for that one.
     fn hold_out(&self, tried: &[Tried], told: Told<'_>, all: &[usize]) -> f64 {
         let held = all.iter().filter(|at| told.has_value(**at));
+        // One that is told wrongly is so whichever other is held back.
+        let errors_max = self.errors_max(told, all);
         held.map(|held| {
             let rest: Vec<usize> = all.iter().copied().filter(|at| at != held).collect();
             let known = tried.iter().filter(|one| one.origins & !(1 << held) != 0);
-            let best =
-                known.filter(|one| self.is_fit(one, told, &rest)).min_by(|a, b| order(a, b, told, &rest));
+            let best = known
+                .filter(|one| self.is_fit(one, told, &rest, errors_max))
+                .min_by(|a, b| order(a, b, told, &rest));
             best.map_or(0.0, |best| best.outcomes[*held].score)
         })
         .sum()
     }
 
-    /// Asks the other pages, and ranks down what is found on few of them or what most others contradict.
-    fn compare(&self, wanted: &Wanted, tried: &mut [Tried], fuel: &mut Fuel) {
+    /// Lets the expressions vote on the other pages and on the examples of which nothing is told, and ranks down what most others
+    /// contradict. What is found on few of the other pages is ranked down as well; an example of which nothing is told may have none.
+    fn compare(&self, wanted: &Wanted, untold: &[&Places<'_>], tried: &mut [Tried], fuel: &mut Fuel) {
+        let penalty = 60 / (self.others.len() + untold.len()).max(1) as u32;
+        let voted = tried.len().min(COMPARED_MAX);
         for places in &self.others {
-            let mut votes: HashMap<String, usize> = HashMap::new();
-            for one in tried.iter_mut().take(COMPARED_MAX) {
-                let texts = read(&one.xpath, places, fuel).unwrap_or_default();
-                let answer = answer_key(wanted, &texts, places.reading());
-                if let Some(answer) = &answer {
-                    *votes.entry(answer.clone()).or_default() += 1;
-                }
-                one.answers.push(answer);
-            }
-            let most = votes.values().copied().max().unwrap_or(0);
-            let penalty = 60 / self.others.len().max(1) as u32;
-            for one in tried.iter_mut().take(COMPARED_MAX) {
-                one.rank += match one.answers.last().and_then(Option::as_ref) {
-                    Some(answer) if votes.get(answer) == Some(&most) => 0,
-                    Some(_) => penalty,
-                    None if most > 0 => penalty / 2,
-                    None => 0,
-                };
-            }
+            vote(wanted, &mut tried[..voted], places, (penalty, penalty / 2), fuel);
         }
+        for places in untold {
+            vote(wanted, &mut tried[..voted], places, (penalty, 0), fuel);
+        }
+    }
+}
+
+/// Asks expressions on a page. A place of it has one vote, however many of them lead there; only where that leaves it open do they
+/// count. Those that most contradict are ranked down by the first penalty, those that find nothing where others find something by the
+/// second.
+fn vote(
+    wanted: &Wanted,
+    tried: &mut [Tried],
+    places: &Places<'_>,
+    (contradicted, silent): (u32, u32),
+    fuel: &mut Fuel,
+) {
+    let document = places.page.document;
+    let mut votes: HashMap<String, (BTreeSet<NodeRef>, usize)> = HashMap::new();
+    for one in tried.iter_mut() {
+        let value = evaluate(&one.xpath, places, fuel);
+        let place = value.as_ref().and_then(|value| shown_at(value, document));
+        let texts = value.map(|value| said(value, document)).unwrap_or_default();
+        let answer = answer_key(wanted, &texts, places.reading());
+        if let Some(answer) = &answer {
+            let (of_places, of_expressions) = votes.entry(answer.clone()).or_default();
+            of_places.extend(place);
+            *of_expressions += 1;
+        }
+        one.answers.push(answer);
+    }
+    let count = |(of_places, of_expressions): &(BTreeSet<NodeRef>, usize)| (of_places.len(), *of_expressions);
+    let most = votes.values().map(count).max();
+    for one in tried {
+        one.rank += match one.answers.last().and_then(Option::as_ref) {
+            Some(answer) if votes.get(answer).map(count) == most => 0,
+            Some(_) => contradicted,
+            None if most.is_some() => silent,
+            None => 0,
+        };
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is to be found on each page, and how near an expression comes to it.
 
 use page::extract::{AttributeType, root_context};
-use page::xpath::{Fuel, Value, XPath, number_to_text};
+use page::html::{Document, NodeId};
+use page::xpath::{Fuel, NodeRef, Value, XPath, number_to_text};
 
 use crate::forms::{Form, Reading, fold};
 use crate::places::Places;
@@ -84,8 +85,12 @@ pub fn evaluate(xpath: &XPath, places: &Places<'_>, fuel: &mut Fuel) -> Option<V
 
 /// The texts that extraction would read by an expression, blank ones left out; none when it takes too much.
 pub fn read(xpath: &XPath, places: &Places<'_>, fuel: &mut Fuel) -> Option<Vec<String>> {
-    let document = places.page.document;
-    let texts = match evaluate(xpath, places, fuel)? {
+    Some(said(evaluate(xpath, places, fuel)?, places.page.document))
+}
+
+/// The texts of what an expression gave.
+pub fn said(value: Value, document: &Document) -> Vec<String> {
+    match value {
         Value::Nodes(nodes) => {
             let texts = nodes.iter().map(|node| node.string_value(document).trim());
             texts.filter(|text| !text.is_empty()).take(NODES_MAX).map(str::to_owned).collect()
@@ -96,8 +101,19 @@ pub fn read(xpath: &XPath, places: &Places<'_>, fuel: &mut Fuel) -> Option<Vec<S
             Some(text.trim().to_owned()).filter(|text| !text.is_empty()).into_iter().collect()
         }
         Value::Number(_) | Value::Bool(_) => Vec::new(),
-    };
-    Some(texts)
+    }
+}
+
+/// Where a page shows what an expression gives first there: a text, whichever of the elements around it was meant, or an attribute.
+pub fn shown_at(value: &Value, document: &Document) -> Option<NodeRef> {
+    let Value::Nodes(nodes) = value else { return None };
+    let first = nodes.iter().find(|node| !node.string_value(document).trim().is_empty())?;
+    if first.attribute().is_some() {
+        return Some(*first);
+    }
+    let node = first.node();
+    let mut within = (node.0..document.subtree_end(node).0).map(NodeId);
+    within.find(|node| document.is_text(*node) && !document.text(*node).trim().is_empty()).map(NodeRef::of)
 }
 
 /// Compares what was read with what is there.

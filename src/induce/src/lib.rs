@@ -42,18 +42,20 @@ mod cuts;
 mod data;
 mod discover;
 mod forms;
+mod json_places;
 mod learn;
 mod lesson;
 mod places;
 mod records;
 mod repair;
+mod scripts;
 mod times;
 
 pub use annotate::{Observation, annotate, kind_of, observe};
 pub use answers::{Answers, Kind, Label, Term, answers, is_linked_data};
 pub use bounds::{Bound, LESSON_FUEL_MAX};
 pub use discover::{Discovery, discover};
-pub use forms::{Form, Reading};
+pub use forms::{Form, Reading, texts_of};
 pub use learn::{
     ATTRIBUTES_MAX, EXAMPLES_MAX, Example, Learned, LearnedPath, OTHERS_MAX, Pointed, Pointing, Taught,
     learn, point,
@@ -61,4 +63,4 @@ pub use learn::{
 pub use lesson::Wanted;
 pub use places::{Page, shows};
 pub use records::{List, ListShape, RECORDS_MAX, Record, Wish, list_answers, list_kind_of, lists_of};
-pub use repair::{Refusal, Repair, Verdict, Visit, repair, texts_of};
+pub use repair::{Refusal, Repair, Verdict, Visit, repair};

@@ -145,6 +145,13 @@ impl<'a> Places<'a> {
         self.texts[..end].iter().rev().copied()
     }
 
+    /// The first visible text behind all that an element has.
+    pub fn text_behind(&self, element: NodeId) -> Option<NodeId> {
+        let end = self.page.document.subtree_end(element);
+        let at = self.texts.partition_point(|text| *text < end);
+        self.texts.get(at).copied()
+    }
+
     /// Short texts of the page that could be labels, each once or more.
     pub fn label_texts(&self) -> impl Iterator<Item = String> + '_ {
         self.texts.iter().filter_map(|text| label_text(self.page.document, *text))

@@ -12,7 +12,7 @@ const LEVELS: usize = 10_000;
 const BODY_BYTES_MAX: usize = 1 << 20;
 const BODY_BYTES_MAX_LARGE: usize = 8 << 20;
 /// Operations that take large bodies.
-const LARGE: &[&str] = &["createUrls"];
+pub(super) const LARGE: &[&str] = &["createUrls", "testXpath"];
 /// Operations that need nothing of their body, so that an object without a known member is right and then meets the
 /// missing id, or makes what needs nothing.
 const OPTIONAL: &[&str] = &[

@@ -3,6 +3,7 @@
 //! them show whether one holds a thread. What is too much work here takes minutes and hours, not seconds: a list that is
 //! compared pairwise has a hundred thousand entries.
 
+use super::bodies::LARGE;
 use super::schemas::{Schemas, put};
 use super::{Findings, Operation, call, encoded, operations, unhurt};
 use crate::harness::{Appliance, Member, get};
@@ -109,7 +110,7 @@ fn bodies(document: &Value, operation: &Operation) -> Vec<Flood> {
     let Some(schema) = operation.spec["requestBody"]["content"]["application/json"].get("schema") else {
         return Vec::new();
     };
-    let is_large = operation.spec["operationId"] == "createUrls";
+    let is_large = LARGE.contains(&operation.spec["operationId"].as_str().unwrap());
     let most = if is_large { BODY_BYTES_MAX_LARGE } else { BODY_BYTES_MAX };
     let mut named = Vec::new();
     fields(&schemas, schema, "", &mut named);

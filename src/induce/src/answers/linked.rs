@@ -33,7 +33,7 @@ pub fn is_linked_data(document: &Document, script: NodeId) -> bool {
 }
 
 /// The JSON of a block. Pages have line breaks inside their strings, comments around the whole and a semicolon behind it.
-fn parse(text: &str) -> Option<Json> {
+pub fn parse(text: &str) -> Option<Json> {
     let text = text.trim();
     let bare = ["<!--", "//<![CDATA[", "/*<![CDATA[*/", "<![CDATA["];
     let text = bare.iter().find_map(|front| text.strip_prefix(front)).unwrap_or(text);

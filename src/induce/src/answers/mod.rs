@@ -16,7 +16,7 @@ use page::html::Document;
 use crate::forms::{Form, fold, plain};
 use items::local_name;
 pub use items::{Item, Items, Said};
-pub use linked::is_linked_data;
+pub use linked::{is_linked_data, parse as parse_linked_data};
 pub use terms::{Kind, Term};
 
 /// `<meta>` elements that are read of one page.

@@ -205,3 +205,96 @@ fn what_stands_in_json_alone_is_found_there() {
     let read = schema.extract(&Document::parse(page(8)), &base, &mut Fuel::for_page());
     assert_eq!(read.values["sku"], "PL-877");
 }
+
+/// A page with its code in three places, of which the first, which has an id, says something else on a page that says no code of itself.
+fn with_code(name: &str, said: Option<&str>, by_id: &str, code: &str) -> String {
+    let said = said.map(|code| format!(r#","sku":"{code}""#)).unwrap_or_default();
+    format!(
+        r#"<script type="application/ld+json">{{"@type":"Product","name":"{name}","brand":"Maker"{said}}}</script>
+        <h1>{name}</h1><b id=code>{by_id}</b><ul><li class=item-code>{code}</ul><dl><dt>Item no.</dt><dd>{code}</dd></dl>"#
+    )
+}
+
+#[test]
+fn expressions_vote_on_pages_that_do_not_say_the_value() {
+    let first = |last: String| {
+        let mut pages = vec![
+            with_code("Plane", Some("PL-1004"), "PL-1004", "PL-1004"),
+            with_code("Chisel", Some("CH-2211"), "CH-2211", "CH-2211"),
+            with_code("Fine saw", Some("SW-3377"), "SW-3377", "SW-3377"),
+        ];
+        pages.push(last);
+        let discovery = found(&pages, None);
+        let learned = discovery.attributes.into_iter().find(|learned| learned.name == "sku").unwrap();
+        learned.paths.into_iter().map(|path| path.xpath).collect::<Vec<_>>()
+    };
+    let agreed = first(with_code("Gauge", None, "GA-1188", "GA-1188"));
+    assert_eq!(agreed[0], "//b[@id='code']", "{agreed:?}");
+    let outvoted = first(with_code("Gauge", None, "Out of print", "GA-1188"));
+    assert!(outvoted.len() > 1 && outvoted.iter().all(|xpath| !xpath.contains("@id")), "{outvoted:?}");
+}
+
+/// A page of a recipe that says how many it serves and how long it takes to prepare, and shows it as `shown` has it.
+fn recipe(name: &str, serves: u32, prep: Option<u32>, shown: &str) -> String {
+    let prep = prep.map(|minutes| format!(r#","prepTime":"PT{minutes}M""#)).unwrap_or_default();
+    format!(
+        r#"<script type="application/ld+json">{{"@type":"Recipe","name":"{name}","recipeYield":"{serves}"{prep}}}</script>
+        <h1>{name}</h1>{shown}"#
+    )
+}
+
+#[test]
+fn a_caption_behind_a_value_leads_to_it() {
+    let boxes = |first: Option<u32>, serves: u32| {
+        let first = first.map(|minutes| format!("<div><b>{minutes}</b><i>Cook time</i></div>"));
+        format!(
+            "{}<div><b>{serves}</b><i>Servings</i></div><div><b>3</b><i>Likes</i></div>",
+            first.unwrap_or_default()
+        )
+    };
+    let pages = [
+        recipe("Soup", 6, None, &boxes(Some(35), 6)),
+        recipe("Stew", 20, None, &boxes(None, 20)),
+        recipe("Bread", 12, None, &boxes(Some(50), 12)),
+    ];
+    let discovery = found(&pages, None);
+    let learned = discovery.attributes.iter().find(|learned| learned.name == "yield").unwrap();
+    assert_eq!(learned.paths[0].xpath, "//i[normalize-space()='Servings']/preceding-sibling::b[1]");
+}
+
+#[test]
+fn a_label_that_speaks_of_the_attribute_is_one_where_a_single_page_has_it() {
+    let prep = "<p>Prep <b>25 min</b> Rest <b>40 min</b></p>";
+    let of = |shown: &str| {
+        let pages = [recipe("Soup", 6, Some(25), shown), recipe("Stew", 20, None, "<p>It takes time</p>")];
+        let discovery = found(&pages, None);
+        let learned = discovery.attributes.into_iter().find(|learned| learned.name == "prep_time");
+        learned.map(|learned| learned.paths[0].xpath.clone())
+    };
+    assert_eq!(of(prep).as_deref(), Some("//text()[normalize-space()='Prep']/following-sibling::b[1]"));
+    assert_eq!(of(&prep.replace("Prep", "Wait")), None);
+}
+
+#[test]
+fn what_one_page_of_four_tells_wrongly_counts_once() {
+    let page = |name: &str, told: &str, shown: &str| {
+        format!(
+            r#"<script type="application/ld+json">{{"@type":"Article","headline":"{name}","articleSection":"{told}"}}</script>
+            <h1>{name}</h1><ul><li class=topic>{shown}</ul><p>More of Bread and Soup and Fish</p>"#
+        )
+    };
+    let pages = |wrong: &[&str]| {
+        let told = [("One", "Bread"), ("Two", "Soup"), ("Three", "Fish"), ("Four", "Cake")];
+        told.map(|(name, told)| {
+            page(name, told, if wrong.contains(&name) { "Bread</li><li class=topic>Cake" } else { told })
+        })
+    };
+    let has_section = |pages: &[String]| {
+        found(pages, None)
+            .attributes
+            .iter()
+            .any(|learned| learned.name == "section" && !learned.paths.is_empty())
+    };
+    assert!(has_section(&pages(&["Four"])));
+    assert!(!has_section(&pages(&["Two", "Three", "Four"])));
+}

@@ -18,6 +18,8 @@ const EXCESS_MAX: usize = 30;
 const HINT_BONUS: u32 = 8;
 /// What a name or label that speaks of something else adds to it.
 const CONTRARY_COST: u32 = 16;
+/// Bytes of a text that is a label because it speaks of the attribute: a longer one tells of something else with that word in it.
+const HINT_LABEL_BYTES_MAX: usize = 24;
 /// Elements above a place that are compared with those of another page.
 const TEMPLATE_STEPS: usize = 6;
 
@@ -32,7 +34,16 @@ impl Class<'_> {
     ) -> Vec<Candidate> {
         let wanted = question.wanted;
         let pages = self.examples.len() + self.others.len();
-        let is_label = |text: &str| pages < 2 || self.labels.get(text).is_some_and(|count| *count > 1);
+        // Where one page alone has a value, what speaks of the attribute is its label although no other page has it.
+        let told = question.goals.iter().flatten().filter(|goal| !goal.members.is_empty()).count();
+        let speaks = |text: &str| {
+            let folded = text.to_lowercase();
+            told == 1
+                && text.len() <= HINT_LABEL_BYTES_MAX
+                && question.hints.iter().any(|hint| folded.contains(hint))
+        };
+        let is_label =
+            |text: &str| pages < 2 || self.labels.get(text).is_some_and(|count| *count > 1) || speaks(text);
         let mut found = Vec::new();
         let mut all_places = Vec::new();
         for member in asked_members(wanted.kind.is_list(), goal) {

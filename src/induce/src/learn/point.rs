@@ -79,7 +79,7 @@ pub fn point(
     let mut seen: HashSet<Vec<String>> = HashSet::new();
     tried.retain(|one| seen.insert(one.candidate.anchors.clone()));
     tried.truncate(COMPARED_MAX);
-    class.compare(&wanted, &mut tried, fuel);
+    class.compare(&wanted, &[], &mut tried, fuel);
     sort(&mut tried);
     let pointed = |one: &Tried| Pointed {
         nodes: counts.get(&one.candidate.xpath).copied().unwrap_or_default(),

@@ -50,12 +50,13 @@ pub fn order(a: &Tried, b: &Tried, told: Told<'_>, pages: &[usize]) -> std::cmp:
     key(a).cmp(&key(b)).then_with(|| a.candidate.xpath.cmp(&b.candidate.xpath))
 }
 
-/// The share of the other pages on which it gave something.
-pub fn coverage(one: &Tried) -> f64 {
-    if one.answers.is_empty() {
+/// The share of so many other pages on which it gave something.
+pub fn coverage(one: &Tried, others: usize) -> f64 {
+    let answers = &one.answers[..others.min(one.answers.len())];
+    if answers.is_empty() {
         return 1.0;
     }
-    one.answers.iter().flatten().count() as f64 / one.answers.len() as f64
+    answers.iter().flatten().count() as f64 / answers.len() as f64
 }
 
 /// The best, and behind it those that hang on something else and do not contradict it.
@@ -88,7 +89,7 @@ pub fn adds(best: &Tried, one: &Tried) -> bool {
     sum(one) >= 0.9 * sum(best) || both.any(|(best, one)| best.score == 0.0 && one.score > 0.0)
 }
 
-/// Whether two expressions give different values on more than a tenth of the other pages.
+/// Whether two expressions give different values on more than a tenth of the pages of which nothing is told.
 pub fn contradicts(a: &Tried, b: &Tried) -> bool {
     let both = a.answers.iter().zip(&b.answers).filter(|(a, b)| a.is_some() && b.is_some());
     let (mut asked, mut apart) = (0, 0);

@@ -3,9 +3,10 @@
 use page::xpath::{Fuel, XPath};
 
 use super::evidence::Evidence;
+use super::known::Known;
 use super::profile::Profile;
-use super::{Known, MEMBERS_MIN, PAGES_PER_ERROR, Refusal};
-use crate::forms::fold;
+use super::{MEMBERS_MIN, PAGES_PER_ERROR, Refusal};
+use crate::forms::{Reading, fold};
 use crate::learn::Class;
 use crate::lesson::{Goal, judge, read};
 
@@ -44,34 +45,38 @@ impl Check {
         let goals = goals.iter().map(Option::as_ref).chain(std::iter::repeat(None));
         let left_out = left_out.iter().copied().chain(std::iter::repeat(false));
         for ((places, goal), _) in class.pages().zip(goals).zip(left_out).filter(|(_, left_out)| !left_out) {
-            let mut texts = read(xpath, places, fuel).unwrap_or_default();
-            if !known.wanted.kind.is_list() {
-                // An image in two sizes is one image.
-                let key = |text: &String| known.wanted.form.keys(text, places.reading()).into_iter().next();
-                let first = texts.first().and_then(key);
-                check.ambiguous += usize::from(texts.iter().any(|text| key(text) != first));
-                texts.truncate(1);
-            }
-            let reading = places.reading();
-            match goal {
-                Some(goal) => {
-                    let outcome = judge(&known.wanted, goal, &texts, MEMBERS_MIN, reading);
-                    check.right += usize::from(outcome.score >= SCORE_MIN);
-                    check.wrong += usize::from(outcome.is_wrong);
-                }
-                None => {
-                    check.asked += 1;
-                    match texts.is_empty() {
-                        true => {}
-                        false if known.profile.fits(&texts, reading) => check.plausible += 1,
-                        false => check.strange += 1,
-                    }
-                }
-            }
-            let folded: Vec<String> = texts.iter().filter_map(|text| fold(text)).collect();
-            check.answers.push((!folded.is_empty()).then(|| folded.join("\n")));
+            let texts = read(xpath, places, fuel).unwrap_or_default();
+            check.add(known, goal, texts, places.reading());
         }
         check
+    }
+
+    /// Adds what was read on a page.
+    pub fn add(&mut self, known: &Known, goal: Option<&Goal>, mut texts: Vec<String>, reading: Reading<'_>) {
+        if !known.wanted.kind.is_list() {
+            // An image in two sizes is one image.
+            let key = |text: &String| known.wanted.form.keys(text, reading).into_iter().next();
+            let first = texts.first().and_then(key);
+            self.ambiguous += usize::from(texts.iter().any(|text| key(text) != first));
+            texts.truncate(1);
+        }
+        match goal {
+            Some(goal) => {
+                let outcome = judge(&known.wanted, goal, &texts, MEMBERS_MIN, reading);
+                self.right += usize::from(outcome.score >= SCORE_MIN);
+                self.wrong += usize::from(outcome.is_wrong);
+            }
+            None => {
+                self.asked += 1;
+                match texts.is_empty() {
+                    true => {}
+                    false if known.profile.fits(&texts, reading) => self.plausible += 1,
+                    false => self.strange += 1,
+                }
+            }
+        }
+        let folded: Vec<String> = texts.iter().filter_map(|text| fold(text)).collect();
+        self.answers.push((!folded.is_empty()).then(|| folded.join("\n")));
     }
 
     /// Why the expression is not kept; none where it is. `is_named` says that it is called by the attribute's name.

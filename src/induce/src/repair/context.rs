@@ -54,6 +54,14 @@ impl Context {
         Context { labels, words, tag: format!("{}@{attribute}", document.name(element)) }
     }
 
+    /// Of a value in JSON: the keys that lead to it are its names, and the last is its label.
+    pub fn of_keys<'k>(keys: impl DoubleEndedIterator<Item = &'k str> + Clone) -> Context {
+        let mut found = BTreeSet::new();
+        keys.clone().for_each(|key| words(key, &mut found));
+        let labels = keys.rev().take(LABELS_MAX).filter_map(fold).collect();
+        Context { labels, words: found, tag: String::new() }
+    }
+
     /// How much two surroundings are alike, from 0 to 6.
     pub fn likeness(&self, old: &Context) -> f64 {
         let labels = match (self.labels.first(), old.labels.first()) {
@@ -63,7 +71,8 @@ impl Context {
         };
         let shared = self.words.intersection(&old.words).count() as f64;
         let least = self.words.len().min(old.words.len()).max(2) as f64;
-        labels + SAME_WORDS * shared / least + if self.tag == old.tag { SAME_TAG } else { 0.0 }
+        let is_same_tag = self.tag == old.tag && !self.tag.is_empty();
+        labels + SAME_WORDS * shared / least + if is_same_tag { SAME_TAG } else { 0.0 }
     }
 
     /// How much they call what stands there by an attribute's name ("prep" of `prep_time`).
@@ -84,12 +93,12 @@ impl Context {
 
 impl Context {
     /// Whether it is called by the name of something else and not by this one's, unless it always was.
-    pub fn calls_another(&self, name: &str, others: &BTreeSet<String>, old: Option<&Context>) -> bool {
+    pub fn calls_another(&self, name: &str, others: &BTreeSet<String>, old: &[Context]) -> bool {
         let calls = |context: &Context| {
             let in_labels = |word: &String| context.labels.iter().any(|label| label.contains(word));
             others.iter().any(|word| context.words.contains(word) || in_labels(word))
         };
-        calls(self) && self.names(name) < f64::EPSILON && !old.is_some_and(calls)
+        calls(self) && self.names(name) < f64::EPSILON && !old.iter().any(calls)
     }
 }
 

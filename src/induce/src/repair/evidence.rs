@@ -81,6 +81,8 @@ impl Evidence {
 pub fn bits(form: Form, text: &str) -> f64 {
     let digits = || text.bytes().filter(u8::is_ascii_digit).count() as f64;
     match form {
+        // Of what is true or false pages have much.
+        Form::Text if matches!(text, "true" | "false") => BITS_OF_WORD,
         Form::Text => {
             let letters = fold(text).map_or(0, |folded| folded.chars().count());
             (BITS_OF_LETTER * letters as f64).min(BITS_OF_TEXT_MAX)

@@ -7,29 +7,37 @@
 //! - **Evidence** is counted in bits: a long text that is found again says much, "20" says little; the label before a value, and what
 //!   names call it, speak for a place when they are those of the old place ([`context`]).
 //! - **Two attributes never share a place** that they did not share before.
+//! - What was read by JSONPaths is looked for in the new pages' JSON as well ([`queries`]), by the same rules; where that is gone, what the
+//!   pages show is as good.
+//! - **Booleans** are found by the texts that said them ([`known`]): "true" stands nowhere, "In stock" does. It takes pages of both
+//!   answers.
 //! - **Held back pages** decide: what is learned must give the known values of pages that it was not learned from, and values of
 //!   the old form ([`profile`]) on pages of which nothing is known. What does not hold is refused, with the reason.
 
 mod check;
 mod context;
 mod evidence;
+mod known;
 mod profile;
+mod queries;
 mod reworded;
 mod verdict;
 
 use std::collections::BTreeSet;
 
-use page::extract::{Attribute, AttributeType, Schema};
+use page::extract::Attribute;
 use page::xpath::{Fuel, NodeRef, XPath};
 
 use crate::forms::Form;
+use crate::json_places::PageData;
 use crate::learn::{Class, EXAMPLES_MAX, LearnedPath, OTHERS_MAX};
-use crate::lesson::{Goal, Wanted};
+use crate::lesson::Goal;
 use crate::places::{Page, Places};
 use check::Check;
-use context::{CALLED_ANOTHER, Context, words_of_others};
+use context::Context;
 use evidence::{Evidence, Seen};
-use profile::Profile;
+use known::{Known, tell_apart};
+use queries::Sources;
 
 pub use verdict::Verdict;
 
@@ -50,7 +58,7 @@ pub struct Visit<'a> {
     pub page: Page<'a>,
     /// The page as it was; none where it is not kept.
     pub before: Option<Page<'a>>,
-    /// The last known values, by attribute, as texts ([`texts_of`]).
+    /// The last known values, by attribute, as texts ([`crate::texts_of`]).
     pub values: Vec<(String, Vec<String>)>,
 }
 
@@ -59,9 +67,12 @@ pub struct Visit<'a> {
 pub struct Repair {
     pub name: String,
     pub verdict: Verdict,
-    /// The new expressions, or why there are none. None where nothing is broken.
+    /// The new expressions, or why there are neither these nor JSONPaths. None where nothing is broken, and no expressions where only
+    /// JSONPaths were found.
     pub outcome: Option<Result<Vec<LearnedPath>, Refusal>>,
-    /// The share of right values to expect of the new expressions.
+    /// The new JSONPaths, of an attribute that had some. They are tried behind the expressions.
+    pub json_paths: Vec<String>,
+    /// The share of right values to expect of the new expressions, or of the JSONPaths where there are no others.
     pub confidence: f64,
 }
 
@@ -78,7 +89,7 @@ pub enum Refusal {
     NoAgreement,
     /// What it gives on other pages is not like what the attribute was.
     Implausible,
-    /// The attribute is not read by XPaths, or is none that has a place.
+    /// The attribute was read by nothing that could be learned anew.
     Unsupported,
 }
 
@@ -95,19 +106,6 @@ impl Refusal {
     }
 }
 
-/// A stored value as the texts of which it was made; none for what has no text of its own.
-pub fn texts_of(value: &serde_json::Value) -> Vec<String> {
-    let text = |value: &serde_json::Value| match value {
-        serde_json::Value::String(text) => Some(text.clone()),
-        serde_json::Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    };
-    match value {
-        serde_json::Value::Array(members) => members.iter().filter_map(text).collect(),
-        other => text(other).into_iter().collect(),
-    }
-}
-
 /// Looks which attributes the new pages still answer to, and learns anew those that are broken. `others` are new pages of the
 /// site of which nothing is known. Ends when `fuel` is used up, with what was found until then.
 pub fn repair(
@@ -118,127 +116,80 @@ pub fn repair(
 ) -> Vec<Repair> {
     let visits = &visits[..visits.len().min(EXAMPLES_MAX)];
     let others = &others[..others.len().min(OTHERS_MAX)];
-    let mut known: Vec<Known> = attributes.iter().map(|attribute| Known::new(attribute, visits)).collect();
+    let new = |attribute: &Attribute| Known::new(attribute, visits, fuel);
+    let mut known: Vec<Known> = attributes.iter().map(new).collect();
     tell_apart(&mut known);
-    let (verdicts, is_right) = verdict::verdicts(&known, visits, fuel);
+    let visited = with_data(&known, visits, fuel);
+    let (verdicts, is_right) = verdict::verdicts(&known, visits, &visited, fuel);
     let mut lesson = Lesson::new(&known, visits, others);
-    let mut drafts: Vec<Draft> = known
-        .iter()
-        .zip(&verdicts)
-        .zip(&is_right)
-        .map(|((known, verdict), is_right)| match verdict {
-            Verdict::Broken => lesson.draft(known, is_right, fuel),
-            _ => Draft::default(),
-        })
-        .collect();
+    let (mut drafts, mut data_drafts) = (Vec::new(), Vec::new());
+    let sources = Sources { visited: &visited, others };
+    for ((known, verdict), is_right) in known.iter().zip(&verdicts).zip(&is_right) {
+        let (draft, from_data) = match verdict {
+            Verdict::Broken => lesson.mend(known, &sources, is_right, fuel),
+            _ => Default::default(),
+        };
+        drafts.push(draft);
+        data_drafts.push(from_data);
+    }
     refuse_shared(&known, &mut drafts);
-    let repairs = known.iter().zip(verdicts).zip(drafts).map(|((known, verdict), draft)| Repair {
-        name: known.wanted.name.clone(),
-        verdict,
-        outcome: (verdict == Verdict::Broken).then_some(draft.outcome),
-        confidence: draft.confidence,
+    refuse_shared(&known, &mut data_drafts);
+    let drafts = drafts.into_iter().zip(data_drafts);
+    let repairs = known.iter().zip(verdicts).zip(drafts).map(|((known, verdict), (draft, from_data))| {
+        let json_paths = from_data.outcome.clone().unwrap_or_default();
+        let confidence = if draft.outcome.is_ok() { draft.confidence } else { from_data.confidence };
+        let outcome = match (draft.outcome, from_data.outcome) {
+            (Err(_), Ok(_)) => Ok(Vec::new()),
+            (Err(Refusal::NotFound), Err(why)) => Err(why),
+            (outcome, _) => outcome,
+        };
+        Repair {
+            name: known.wanted.name.clone(),
+            verdict,
+            outcome: (verdict == Verdict::Broken).then_some(outcome),
+            json_paths,
+            confidence,
+        }
     });
     repairs.collect()
 }
 
-/// An attribute and its past.
-struct Known {
-    wanted: Wanted,
-    xpaths: Vec<XPath>,
-    /// By which what is extracted is compared with the past.
-    schema: Option<Schema>,
-    /// The last known values of each visit.
-    values: Vec<Vec<String>>,
-    profile: Profile,
-    /// What others of its form are called.
-    others: BTreeSet<String>,
-}
-
-impl Known {
-    fn new(attribute: &Attribute, visits: &[Visit<'_>]) -> Known {
-        let of = |visit: &Visit<'_>| {
-            let known = visit.values.iter().find(|(name, _)| *name == attribute.name);
-            known.map(|(_, texts)| texts.clone()).unwrap_or_default()
-        };
-        let values: Vec<Vec<String>> = visits.iter().map(of).collect();
-        let form = form_of(attribute.kind, &values);
-        Known {
-            wanted: Wanted { name: attribute.name.clone(), kind: attribute.kind, form },
-            xpaths: attribute.xpaths.iter().filter_map(|xpath| XPath::compile(xpath).ok()).collect(),
-            schema: Schema::compile(std::slice::from_ref(attribute)).ok(),
-            profile: Profile::of(attribute.kind, form, &values),
-            values,
-            others: BTreeSet::new(),
-        }
-    }
-
-    fn is_supported(&self) -> bool {
-        !self.xpaths.is_empty() && self.wanted.kind != AttributeType::Boolean
-    }
-}
-
-/// Notes of each length of time, number or day what the others of its form are called: they are taken for one another most easily.
-fn tell_apart(known: &mut [Known]) {
-    for at in 0..known.len() {
-        let form = known[at].wanted.form;
-        if matches!(form, Form::Duration | Form::Number | Form::Date) {
-            let others = known.iter().filter(|other| other.wanted.form == form);
-            let names = others.map(|other| other.wanted.name.as_str());
-            known[at].others = words_of_others(&known[at].wanted.name, names);
-        }
-    }
-}
-
-/// By which form values of an attribute are the same: by its type, and of texts by what all of them can be read as.
-fn form_of(kind: AttributeType, values: &[Vec<String>]) -> Form {
-    let base = url::Url::parse("http://localhost/");
-    let all = |form: Form, bytes_max: usize| {
-        let texts: Vec<&String> = values.iter().flatten().collect();
-        let Ok(base) = &base else { return false };
-        let reading = crate::forms::Reading { base, mark: None };
-        !texts.is_empty()
-            && texts.iter().all(|text| text.len() <= bytes_max && !form.keys(text, reading).is_empty())
+/// The pages with their JSON, which is looked through where something was read from it.
+fn with_data<'a>(known: &[Known], visits: &[Visit<'a>], fuel: &mut Fuel) -> Vec<(Page<'a>, PageData)> {
+    let from_data: Vec<&Known> = known.iter().filter(|known| !known.json_paths().is_empty()).collect();
+    let read = |(at, visit): (usize, &Visit<'a>)| {
+        let told = from_data.iter().map(|known| (known.wanted.form, known.values[at].as_slice()));
+        (visit.page, PageData::new(visit.page, told, fuel))
     };
-    let is_image = |text: &String| {
-        let path = text.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
-        [".jpg", ".jpeg", ".png", ".webp", ".gif", ".avif"].iter().any(|end| path.ends_with(end))
-    };
-    match kind {
-        AttributeType::Number => Form::Number,
-        AttributeType::Url | AttributeType::UrlList => {
-            let mut texts = values.iter().flatten().peekable();
-            match texts.peek().is_some() && texts.all(is_image) {
-                true => Form::Image,
-                false => Form::Link,
-            }
-        }
-        AttributeType::Text if all(Form::Duration, 40) => Form::Duration,
-        AttributeType::Text if all(Form::Date, 48) => Form::Date,
-        _ => Form::Text,
-    }
+    visits.iter().enumerate().map(read).collect()
 }
 
-/// What may become the expressions of an attribute.
-struct Draft {
-    outcome: Result<Vec<LearnedPath>, Refusal>,
+/// What may become the paths of an attribute.
+struct Draft<P, I> {
+    outcome: Result<Vec<P>, Refusal>,
     confidence: f64,
-    /// What the first expression reads on each visit's page, and what the old ones read on the page before.
-    nodes: Vec<BTreeSet<NodeRef>>,
-    nodes_before: Vec<BTreeSet<NodeRef>>,
+    /// What the first reads on each visit's page, and what the old ones read on the page before.
+    places: Vec<BTreeSet<I>>,
+    before: Vec<BTreeSet<I>>,
     evidence: f64,
 }
 
-impl Default for Draft {
-    fn default() -> Draft {
+impl<P, I> Default for Draft<P, I> {
+    fn default() -> Draft<P, I> {
         Draft {
             outcome: Err(Refusal::NotFound),
             confidence: 0.0,
-            nodes: Vec::new(),
-            nodes_before: Vec::new(),
+            places: Vec::new(),
+            before: Vec::new(),
             evidence: 0.0,
         }
     }
 }
+
+/// XPaths and the nodes that they select.
+type Expressions = Draft<LearnedPath, NodeRef>;
+/// JSONPaths and the places in JSON that they lead to.
+type Queries = Draft<String, String>;
 
 /// The new pages, looked through once for all attributes.
 struct Lesson<'a> {
@@ -259,22 +210,55 @@ impl<'a> Lesson<'a> {
         Lesson { class: Class::new(places, others, PAGES_PER_ERROR), before }
     }
 
-    /// Learns one attribute from where its last known values stand now. Pages on which the old expressions are right teach nothing.
-    fn draft(&mut self, known: &Known, is_right: &[bool], fuel: &mut Fuel) -> Draft {
-        let mut draft = Draft::default();
+    /// Learns one attribute anew: by expressions, and by queries where it was read by some. What was read by queries alone is read by
+    /// what the pages show only where their JSON teaches nothing.
+    fn mend(
+        &mut self,
+        known: &Known,
+        sources: &Sources<'_>,
+        is_right: &[bool],
+        fuel: &mut Fuel,
+    ) -> (Expressions, Queries) {
+        let refused = |why: Refusal| Draft { outcome: Err(why), ..Draft::default() };
         if !known.is_supported() {
-            draft.outcome = Err(Refusal::Unsupported);
-            return draft;
+            return (refused(Refusal::Unsupported), Draft::default());
         }
+        let told = (0..is_right.len()).filter(|at| !is_right[*at]);
+        if known.is_boolean() && !known.tells_both(told.clone()) {
+            return (refused(Refusal::TooLittleEvidence), Draft::default());
+        }
+        let pages: Vec<(usize, Page<'_>)> = told.map(|at| (at, sources.visited[at].0)).collect();
+        let mut from_data = queries::draft(known, sources, is_right, fuel);
+        if let Ok(queries) = &from_data.outcome
+            && !known.gives_both((Vec::new(), queries.clone()), &pages, fuel)
+        {
+            from_data.outcome = Err(Refusal::TooLittleEvidence);
+        }
+        if known.xpaths.is_empty() && from_data.outcome.is_ok() {
+            return (Draft::default(), from_data);
+        }
+        let mut draft = self.draft(known, is_right, fuel);
+        if let Ok(paths) = &draft.outcome {
+            let xpaths = paths.iter().map(|path| path.xpath.clone()).collect();
+            if !known.gives_both((xpaths, Vec::new()), &pages, fuel) {
+                draft.outcome = Err(Refusal::TooLittleEvidence);
+            }
+        }
+        (draft, from_data)
+    }
+
+    /// Learns one attribute from where its last known values stand now. Pages on which the old expressions are right teach nothing.
+    fn draft(&mut self, known: &Known, is_right: &[bool], fuel: &mut Fuel) -> Expressions {
+        let mut draft = Draft::default();
         let mut goals: Vec<Option<Goal>> = Vec::new();
         let mut evidence = Evidence::default();
         let mut swapped = Vec::new();
         for (at, is_right) in is_right.iter().enumerate() {
             let (nodes_before, old) = self.context_before(known, at, fuel);
-            draft.nodes_before.push(nodes_before);
+            draft.before.push(nodes_before);
             let goal = self.goal(known, at).filter(|_| !is_right);
             if let Some(goal) = &goal {
-                let seen = self.narrow(known, at, goal, old.as_ref(), &mut swapped);
+                let seen = self.narrow(known, at, goal, old.as_slice(), &mut swapped);
                 evidence.add(known.wanted.form, &known.values[at], goal, &seen);
             }
             goals.push(goal);
@@ -331,7 +315,7 @@ impl<'a> Lesson<'a> {
         known: &Known,
         at: usize,
         goal: &Goal,
-        old: Option<&Context>,
+        old: &[Context],
         swapped: &mut Vec<(usize, String, Vec<NodeRef>)>,
     ) -> Seen {
         let places = &self.class.examples[at];
@@ -340,14 +324,7 @@ impl<'a> Lesson<'a> {
             false => goal.members.first(),
         };
         let Some(keys) = keys else { return Seen::default() };
-        let likeness = |place: &NodeRef| {
-            let context = Context::of(places, *place);
-            let alike = context.names(&known.wanted.name) + old.map_or(0.0, |old| context.likeness(old));
-            match context.calls_another(&known.wanted.name, &known.others, old) {
-                true => (alike - CALLED_ANOTHER).max(0.0),
-                false => alike,
-            }
-        };
+        let likeness = |place: &NodeRef| known.likeness(&Context::of(places, *place), old);
         let rated = places.of_keys(keys).into_iter().take(PLACES_MAX);
         let rated: Vec<(NodeRef, f64)> = rated.map(|place| (place, likeness(&place))).collect();
         let best = rated.iter().map(|(_, likeness)| *likeness).fold(0.0, f64::max);
@@ -377,7 +354,7 @@ impl<'a> Lesson<'a> {
         goals: &[Option<Goal>],
         is_right: &[bool],
         evidence: &Evidence,
-        draft: &mut Draft,
+        draft: &mut Expressions,
         fuel: &mut Fuel,
     ) -> Result<Vec<LearnedPath>, Refusal> {
         let learned = self.class.learn(&known.wanted, goals, fuel);
@@ -402,24 +379,23 @@ impl<'a> Lesson<'a> {
         }
         let Some((_, first, _)) = kept.first() else { return Err(refusal) };
         let visited = self.class.examples.iter();
-        draft.nodes = visited.map(|places| verdict::nodes(first, places, fuel)).collect();
+        draft.places = visited.map(|places| verdict::nodes(first, places, fuel)).collect();
         draft.confidence = learned.confidence;
         Ok(kept.into_iter().map(|(path, ..)| path).collect())
     }
 }
 
 /// Of attributes that are found at one place, which they were not before, the one with more evidence is kept.
-fn refuse_shared(known: &[Known], drafts: &mut [Draft]) {
+fn refuse_shared<P, I: Ord>(known: &[Known], drafts: &mut [Draft<P, I>]) {
     for one in 0..drafts.len() {
         for other in one + 1..drafts.len() {
             if drafts[one].outcome.is_err() || drafts[other].outcome.is_err() {
                 continue;
             }
-            let share = |a: &[BTreeSet<NodeRef>], b: &[BTreeSet<NodeRef>]| {
-                a.iter().zip(b).any(|(a, b)| !a.is_disjoint(b))
-            };
-            let were_shared = share(&drafts[one].nodes_before, &drafts[other].nodes_before);
-            if were_shared || !share(&drafts[one].nodes, &drafts[other].nodes) {
+            let share =
+                |a: &[BTreeSet<I>], b: &[BTreeSet<I>]| a.iter().zip(b).any(|(a, b)| !a.is_disjoint(b));
+            let were_shared = share(&drafts[one].before, &drafts[other].before);
+            if were_shared || !share(&drafts[one].places, &drafts[other].places) {
                 continue;
             }
             let less = if drafts[one].evidence < drafts[other].evidence { one } else { other };

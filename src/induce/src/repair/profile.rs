@@ -26,6 +26,8 @@ pub struct Profile {
     counts: Option<(usize, usize)>,
     /// Whether the known values differ.
     varies: bool,
+    /// Of a boolean what says it: whatever stands there would be true.
+    words: Option<BTreeSet<String>>,
 }
 
 fn range<T: Copy + PartialOrd>(values: impl Iterator<Item = T>) -> Option<(T, T)> {
@@ -56,6 +58,7 @@ impl Profile {
             numbers: range(texts().filter_map(|text| text.trim().parse::<f64>().ok())),
             counts: range(values.iter().map(Vec::len).filter(|count| *count > 0)),
             varies: distinct.len() > 1,
+            words: (kind == AttributeType::Boolean).then(|| texts().filter_map(|text| fold(text)).collect()),
         }
     }
 
@@ -66,6 +69,9 @@ impl Profile {
     /// Whether these texts of a page could be such a value.
     pub fn fits(&self, texts: &[String], reading: Reading<'_>) -> bool {
         let (Some(first), Some((shortest, longest))) = (texts.first(), self.lengths) else { return false };
+        if let Some(words) = &self.words {
+            return fold(first).is_some_and(|said| words.contains(&said));
+        }
         if self.is_list {
             let (_, most) = self.counts.unwrap_or((1, 1));
             return texts.len() <= LIST_TIMES * most.max(2)

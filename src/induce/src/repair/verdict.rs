@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use page::extract::root_context;
 use page::xpath::{Fuel, NodeRef, Value, XPath};
 
+use super::Visit;
 use super::context::Context;
 use super::evidence::bits;
-use super::{Known, Visit, texts_of};
+use super::known::Known;
 use crate::forms::{Form, fold};
+use crate::json_places::{PageData, goal_of};
 use crate::lesson::Goal;
-use crate::places::{Places, shows};
+use crate::places::{Page, Places, shows};
 
 /// What a value must say at least to count for what a page is about.
 const STRONG_BITS: f64 = 12.0;
@@ -56,11 +58,19 @@ pub fn nodes(xpath: &XPath, places: &Places<'_>, fuel: &mut Fuel) -> BTreeSet<No
 
 /// One verdict for each attribute, and on which visits' pages its old expressions are right still: those of a site that is made anew
 /// page by page.
-pub fn verdicts(known: &[Known], visits: &[Visit<'_>], fuel: &mut Fuel) -> (Vec<Verdict>, Vec<Vec<bool>>) {
+pub fn verdicts(
+    known: &[Known],
+    visits: &[Visit<'_>],
+    data: &[(Page<'_>, PageData)],
+    fuel: &mut Fuel,
+) -> (Vec<Verdict>, Vec<Vec<bool>>) {
     let sights: Vec<Vec<Sight>> = visits
         .iter()
+        .zip(data)
         .enumerate()
-        .map(|(at, visit)| known.iter().map(|known| sight(known, visit, at, fuel)).collect())
+        .map(|(at, (visit, (_, data)))| {
+            known.iter().map(|known| sight(known, visit, data, at, fuel)).collect()
+        })
         .collect();
     // A page that shows nothing of what its URL is known for is another page, and says nothing of the template.
     let is_same = |at: &usize| {
@@ -87,14 +97,17 @@ pub fn verdicts(known: &[Known], visits: &[Visit<'_>], fuel: &mut Fuel) -> (Vec<
 }
 
 /// What the page of one visit says of one attribute.
-fn sight(known: &Known, visit: &Visit<'_>, at: usize, fuel: &mut Fuel) -> Sight {
+fn sight(known: &Known, visit: &Visit<'_>, data: &PageData, at: usize, fuel: &mut Fuel) -> Sight {
     let texts = &known.values[at];
-    let (Some(schema), false) = (&known.schema, texts.is_empty()) else { return Sight::Unknown };
-    let lent = fuel.left().min(EXPRESSION_UNITS_MAX);
-    let mut own = Fuel::new(lent);
-    let found = schema.extract(visit.page.document, visit.page.base, &mut own);
-    let _ = fuel.spend(lent - own.left());
-    let given = found.values.get(&known.wanted.name).map(texts_of).unwrap_or_default();
+    match (known.still_says(visit, at, fuel), texts.is_empty()) {
+        (Some(Some(true)), _) => return Sight::Right,
+        // Nothing tells what the page would say, but it was read there before.
+        (Some(None), true) => return Sight::Broken,
+        (Some(Some(false)), true) => return Sight::Changed,
+        (None, true) => return Sight::Unknown,
+        _ => {}
+    }
+    let given = known.read(visit.page, fuel);
     let reading = crate::forms::Reading { base: visit.page.base, mark: visit.page.mark() };
     let form = known.wanted.form;
     let goal = Goal::labelled(form, texts, reading);
@@ -105,7 +118,9 @@ fn sight(known: &Known, visit: &Visit<'_>, at: usize, fuel: &mut Fuel) -> Sight 
     if right > 0 && 2 * right >= said.members.len().max(goal.members.len()) {
         return Sight::Right;
     }
-    let is_shown = shows(visit.page, known.wanted.kind, form, texts);
+    let is_in_data = || data.shows(known.wanted.kind, &goal_of(form, texts, reading));
+    let is_shown =
+        shows(visit.page, known.wanted.kind, form, texts) || !known.json_paths().is_empty() && is_in_data();
     if given.is_empty() {
         return if is_shown { Sight::Broken } else { Sight::Absent };
     }
@@ -145,7 +160,12 @@ fn stands_as_before(known: &Known, visit: &Visit<'_>, goal: &Goal, fuel: &mut Fu
     let first = |places: &Places<'_>, fuel: &mut Fuel| {
         known.xpaths.iter().find_map(|xpath| nodes(xpath, places, fuel).first().copied())
     };
-    let (Some(was), Some(is)) = (first(&before, fuel), first(&now, fuel)) else { return false };
+    let (was, is) = (first(&before, fuel), first(&now, fuel));
+    // What is read from JSON stands nowhere on the page.
+    if is.is_none() && !known.json_paths().is_empty() {
+        return true;
+    }
+    let (Some(was), Some(is)) = (was, is) else { return false };
     let old = Context::of(&before, was);
     let found = Context::of(&now, is).likeness(&old);
     let elsewhere = goal.members.iter().take(1).flat_map(|keys| now.of_keys(keys));

@@ -97,6 +97,17 @@ impl Schema {
         self.run(&none, PageJson::new(&none, Some(page)), base, fuel)
     }
 
+    /// What a body gives that cannot be read at all: every attribute has the same reason.
+    pub fn extract_nothing(&self, reason: Reason, detail: &str) -> Extraction {
+        let error = |attribute: &schema::Compiled| AttributeError {
+            name: attribute.name.clone(),
+            reason,
+            detail: detail.to_owned(),
+        };
+        let errors = self.attributes().iter().map(error).collect();
+        Extraction { values: Map::new(), errors, quality: Tally::new(self.attributes().len()).quality() }
+    }
+
     fn run(&self, document: &Document, json: PageJson<'_>, base: &Url, fuel: &mut Fuel) -> Extraction {
         let context = root_context(document);
         let mut run = ExtractionRun { document, json, base, fuel, context, room: ByteBudget::for_page() };

@@ -20,10 +20,12 @@ pub enum Reason {
     TooLarge,
     /// The page asks for more work than is allowed; a value that is there may not be the best one.
     Budget,
+    /// The whole body is not what it says it is, such as JSON that breaks off: nothing can be said of any attribute.
+    Unreadable,
 }
 
 impl Reason {
-    const ALL: [Reason; 7] = [
+    const ALL: [Reason; 8] = [
         Reason::NotFound,
         Reason::AntiPattern,
         Reason::NotANumber,
@@ -31,6 +33,7 @@ impl Reason {
         Reason::Invalid,
         Reason::TooLarge,
         Reason::Budget,
+        Reason::Unreadable,
     ];
 
     /// As it stands in JSON.
@@ -43,6 +46,7 @@ impl Reason {
             Reason::Invalid => "invalid",
             Reason::TooLarge => "too_large",
             Reason::Budget => "budget",
+            Reason::Unreadable => "unreadable",
         }
     }
 

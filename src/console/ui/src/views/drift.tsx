@@ -17,7 +17,7 @@ const REASONS: Record<string, string> = {
   ambiguous: "several expressions fit and say different things",
   no_agreement: "the pages do not agree",
   implausible: "what was found looks unlike what it gave before",
-  unsupported: "it is of a kind that is not repaired",
+  unsupported: "it is read by nothing that could be learned anew",
   not_better: "nothing was found that is better",
   budget: "the work would have been too much",
   too_often: "it was repaired too often lately",

@@ -4,24 +4,27 @@
 //! neither misses nor doubles.
 
 use super::low::{self, Graded, grade};
-use super::rows::{DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
+use super::rows::{AttributeDriftV1, BY_DOMAIN, DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
 use super::window::Seen;
 use crate::features::extraction::{
-    RESULTS, RESULTS_BY_URL, ResultV4, SchemaPair, place_read_by, result_place, url_digest,
+    AttributeErrorV1, RESULTS, RESULTS_BY_URL, ResultV4, SchemaPair, is_document, place_read_by,
+    result_place, url_digest,
 };
 use crate::features::jobs::{JOBS, JobV2};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::{JobId, OrgId, SchemaId};
+use base::limits::DRIFT_WATCHED_MAX;
 use base::page::PageRequest;
 use base::terms::{JobStatus, PageType};
 use base::web::host_of;
 use fetch::Outcome;
+use page::extract::Reason;
 use server::task::Consumer;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{Key, OrgRead, OrgWrite, SysRead, System, readable};
+use store::{Key, Order, OrgRead, OrgWrite, SysRead, System, readable};
 
 /// Change records of one operation.
 const CHANGES_PER_READ: usize = 1_000;
@@ -32,8 +35,9 @@ const IDLE_CHANGES_MAX: u64 = 4_096;
 /// Earlier results of a URL among which the last one of a type is looked for. Where so many are of none it is looked for no more: a
 /// URL that is visited each minute would cost ever more.
 const EARLIER_MAX: usize = 16;
-/// Domains and page types of one organization that are counted.
-const PAIRS_MAX: usize = 2_000;
+
+/// Rows of one site among which the kind of most of its pages is looked for.
+const PAGE_TYPES_MAX: usize = 100;
 
 /// The consumer that counts. Hung up in the services.
 pub struct DriftFeed {
@@ -118,25 +122,51 @@ impl DriftFeed {
 }
 
 /// What a result tells; none for one of which nothing was to be read. A page that is of no type any more, because nearly nothing
-/// was found on it, lacks what the last one of its URL had.
+/// was found on it, lacks what the last one of its URL had; at its first visit, what most pages of its site have.
 fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
-    if row.page_type.is_none() {
-        let before = PageRequest { limit: EARLIER_MAX, cursor: Some(result_place(row)) };
-        let was_read = |earlier: &ResultV4| earlier.page_type.is_some() && earlier.was_read();
-        let earlier = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, |_| true);
-        let earlier = readable("an earlier result of the URL", &row.url, earlier)?;
-        let last_read = earlier.and_then(|page| page.items.into_iter().find(was_read));
-        let told = last_read.as_ref().and_then(told);
-        return Ok(told.map(|(page_type, mut seen)| {
-            seen.attributes.iter_mut().for_each(|(_, is_found)| *is_found = false);
-            (page_type, Seen { at: row.scraped_at, ..seen })
-        }));
+    if row.page_type.is_some() {
+        return Ok(told(row));
     }
-    Ok(told(row))
+    let before = PageRequest { limit: EARLIER_MAX, cursor: Some(result_place(row)) };
+    let was_read = |earlier: &ResultV4| earlier.page_type.is_some() && earlier.was_read();
+    let earlier = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, |_| true);
+    let earlier = readable("an earlier result of the URL", &row.url, earlier)?;
+    let Some(earlier) = earlier else { return Ok(None) };
+    if earlier.items.is_empty() {
+        let is_page = is_document(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
+        return if is_page { lacks_all(tx, row) } else { Ok(None) };
+    }
+    let told = earlier.items.into_iter().find(was_read).as_ref().and_then(told);
+    Ok(told.map(|(page_type, mut seen)| {
+        seen.attributes.iter_mut().for_each(|(_, is_found)| *is_found = false);
+        (page_type, Seen { at: row.scraped_at, ..seen })
+    }))
+}
+
+/// A page of no type as one that lacks what more than half of its site's pages have. None where pages of no type are the rule.
+fn lacks_all(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
+    let rows = tx.scan_index(&DRIFT, &BY_DOMAIN, row.domain.clone(), Order::Ascending, PAGE_TYPES_MAX);
+    let rows = readable("how pages of a site are read", &row.domain, rows)?.unwrap_or_default();
+    let pages = |row: &DriftV1| {
+        let of = |own: &AttributeDriftV1| own.past_count + f64::from(own.recent_count);
+        row.attributes.iter().map(of).fold(0.0, f64::max)
+    };
+    let all: f64 = rows.iter().map(pages).sum();
+    let most = rows.into_iter().find(|row| pages(row) * 2.0 > all);
+    Ok(most.map(|known| {
+        let attributes = known.attributes.into_iter().map(|own| (own.name, false)).collect();
+        let (schema, own_version) = (known.schema, known.own_version);
+        (known.page_type, Seen { schema, own_version, attributes, at: row.scraped_at })
+    }))
 }
 
 fn told(row: &ResultV4) -> Option<(PageType, Seen)> {
     let page_type = row.page_type.filter(|_| row.was_read())?;
+    // A body that broke off says nothing of its site.
+    let is_unreadable = |error: &AttributeErrorV1| Reason::split(&error.reason).0 == Reason::Unreadable;
+    if row.attribute_errors.first().is_some_and(is_unreadable) {
+        return None;
+    }
     let errors: HashSet<&str> = row.attribute_errors.iter().map(|error| error.name.as_str()).collect();
     let values = row.values.0.as_object()?;
     let found = values.keys().map(|name| (name.clone(), !errors.contains(name.as_str())));
@@ -186,7 +216,7 @@ fn count(tx: &OrgWrite<'_>, news: News) -> Result<()> {
     for (domain, fetched) in fetches {
         let known = readable("how fetches of a domain end", &domain, tx.get(&FETCHES, &domain))?.flatten();
         let is_new = known.is_none();
-        if is_new && tx.count(&FETCHES, PAIRS_MAX)? >= PAIRS_MAX {
+        if is_new && tx.count(&FETCHES, DRIFT_WATCHED_MAX)? >= DRIFT_WATCHED_MAX {
             continue;
         }
         let before = known.unwrap_or_default();
@@ -206,10 +236,15 @@ fn row_of(tx: &OrgWrite<'_>, pair: &SchemaPair) -> Result<Option<DriftV1>> {
     if let Some(Some(row)) = known {
         return Ok(Some(row));
     }
-    if known.is_some() && tx.count(&DRIFT, PAIRS_MAX)? >= PAIRS_MAX {
+    if known.is_some() && tx.count(&DRIFT, DRIFT_WATCHED_MAX)? >= DRIFT_WATCHED_MAX {
         return Ok(None);
     }
-    Ok(Some(DriftV1 {
+    Ok(Some(new_row(pair)))
+}
+
+/// A pair of which nothing is known.
+pub(super) fn new_row(pair: &SchemaPair) -> DriftV1 {
+    DriftV1 {
         id: SchemaId::new(),
         domain: pair.domain.clone(),
         page_type: pair.page_type,
@@ -223,7 +258,7 @@ fn row_of(tx: &OrgWrite<'_>, pair: &SchemaPair) -> Result<Option<DriftV1>> {
         is_told: false,
         last: None,
         rereading: None,
-    }))
+    }
 }
 
 impl Consumer for DriftFeed {

@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use url::Url;
 
-/// Expressions that a mended attribute has, the old ones behind the new.
-const XPATHS_MAX: usize = 8;
+/// Expressions that a mended attribute has, the old ones behind the new; and JSONPaths.
+const PATHS_MAX: usize = 8;
 
 /// A stored page.
 pub struct StoredPage {
@@ -35,8 +35,16 @@ pub enum Found {
     Absent,
     OtherPage,
     /// It has other expressions now, which do better on the newest pages.
-    Mended(Attribute),
+    Mended(Box<Mended>),
     Refused(&'static str),
+}
+
+/// An attribute with new expressions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mended {
+    pub attribute: Attribute,
+    /// The share of right values to expect of them: what pages gave that were held back.
+    pub confidence: f64,
 }
 
 struct Parsed {
@@ -126,18 +134,36 @@ fn judge(
     if !is_enough {
         return Found::Refused("too_few_pages");
     }
-    let mut xpaths: Vec<String> = paths.into_iter().map(|path| path.xpath).collect();
     let pages: Vec<Page<'_>> = visits.iter().map(|visit| visit.page).chain(others.iter().copied()).collect();
-    let silent = attribute.xpaths.iter().filter(|xpath| is_silent(xpath, &pages) && !xpaths.contains(xpath));
-    // Pages of the old template are still about, in the store and perhaps on the site.
-    let behind: Vec<String> = silent.cloned().collect();
-    xpaths.extend(behind);
-    xpaths.truncate(XPATHS_MAX);
-    let mended = Attribute { xpaths, ..attribute.clone() };
+    let new = paths.into_iter().map(|path| path.xpath).collect();
+    let xpaths = before_silent(new, &attribute.xpaths, |xpath| is_silent(xpath, &pages));
+    let silent_in_data = |path: &String| is_silent_in_data(attribute, path, &pages);
+    let old = attribute.json_paths.as_ref();
+    let json_paths = old.map(|old| before_silent(repair.json_paths, old, silent_in_data));
+    let json_paths = json_paths.filter(|paths| !paths.is_empty());
+    let mended = Attribute { xpaths, json_paths, ..attribute.clone() };
     match score(&mended, visits, others) > score(attribute, visits, others) {
-        true => Found::Mended(mended),
+        true => Found::Mended(Box::new(Mended { attribute: mended, confidence: repair.confidence })),
         false => Found::Refused("not_better"),
     }
+}
+
+/// New expressions, and behind them the old ones that say nothing on the new pages: those of the old template are still about, in the
+/// store and perhaps on the site.
+fn before_silent(new: Vec<String>, old: &[String], is_silent: impl Fn(&String) -> bool) -> Vec<String> {
+    let behind: Vec<String> =
+        old.iter().filter(|one| !new.contains(one) && is_silent(one)).cloned().collect();
+    let mut all = new;
+    all.extend(behind);
+    all.truncate(PATHS_MAX);
+    all
+}
+
+/// Whether a JSONPath alone gives nothing on the new pages.
+fn is_silent_in_data(attribute: &Attribute, path: &str, pages: &[Page<'_>]) -> bool {
+    let alone =
+        Attribute { xpaths: Vec::new(), json_paths: Some(vec![path.to_owned()]), ..attribute.clone() };
+    score(&alone, &[], pages).1 == 0
 }
 
 /// Whether an expression gives nothing on the new pages, so that it cannot give what is wrong there.

@@ -10,6 +10,7 @@ mod low;
 mod outcome;
 mod rows;
 mod sample;
+mod shape;
 mod task;
 mod views;
 mod window;

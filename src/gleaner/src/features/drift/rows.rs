@@ -145,6 +145,11 @@ pub static REREADING: Index<u8, DriftV1> = Index::global("drift.rereading", |row
 });
 
 impl DriftV1 {
+    /// Whether it is not to be looked at yet, though it is due: the last look failed.
+    pub fn is_put_off(&self, now: Moment) -> bool {
+        self.not_before.is_some_and(|until| until > now)
+    }
+
     /// The registrable domain of its site.
     pub fn registrable(&self) -> String {
         Domain::parse(&self.domain).map_or_else(|_| self.domain.clone(), |domain| domain.to_string())

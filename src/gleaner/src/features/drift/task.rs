@@ -3,7 +3,7 @@
 //! One domain of each organization in a turn, one look of the whole box at a time. What is due stays due until what came of it is
 //! stored, so a crash costs a look and never one; a look that ends the process each time is given up.
 
-use super::lesson::{Found, StoredPage, StoredVisit, look};
+use super::lesson::{Found, Mended, StoredPage, StoredVisit, look};
 use super::outcome::{Change, Looked, write_outcome};
 use super::rows::{DRIFT, DUE, DriftState, DriftV1, REREADING};
 use super::sample::{Sample, Wanted, choose};
@@ -11,6 +11,7 @@ use crate::features::extraction::{
     Adoption, ProposedSchema, ReadBy, ReadingTurns, ResultV4, SchemaPair, SchemaRefV1, Site, adopt_repair,
     has_page, mend_own, place_of_result, read_again_named, read_by, read_stored, results_of_site,
 };
+use base::clock::Moment;
 use base::ids::{OrgId, ResultId};
 use base::page::PageRequest;
 use base::{Error, Result};
@@ -18,10 +19,13 @@ use blob::BlobStore;
 use page::extract::Attribute;
 use server::task::TaskContext;
 use std::collections::BTreeMap;
-use store::{Index, OrgStore, Seek, readable};
+use std::time::Duration;
+use store::{Index, OrgStore, Seek, System, readable};
 
 /// How often a look is begun that does not come to an end.
 const RUNS_MAX: u32 = 3;
+/// How long a site rests at which a look has failed: its pages lie in a storage that is away, say.
+const FAILED_LOOK_REST: Duration = Duration::from_secs(300);
 /// URLs with known values that a look needs: others read their pages by a platform schema.
 const SHARED_VISITS_MIN: usize = 3;
 const OWN_VISITS_MIN: usize = 2;
@@ -34,7 +38,7 @@ const REREAD_MAX: u32 = 2_000;
 /// One look of each organization that is to have one.
 pub(super) async fn repair_due(context: TaskContext) -> Result<()> {
     let mut at = Seek::start();
-    while let Some((org, pair)) = next(&context, &DUE, &at)? {
+    while let Some((org, pair)) = next(context.system(), &DUE, &at, |row, now| !row.is_put_off(now))? {
         at = Seek::behind_org(&1_u8, org);
         if context.stopping() {
             return Ok(());
@@ -50,7 +54,7 @@ pub(super) async fn repair_due(context: TaskContext) -> Result<()> {
 /// One step of reading again for each organization that has any.
 pub(super) async fn reread_due(context: TaskContext) -> Result<()> {
     let mut at = Seek::start();
-    while let Some((org, pair)) = next(&context, &REREADING, &at)? {
+    while let Some((org, pair)) = next(context.system(), &REREADING, &at, |_, _| true)? {
         at = Seek::behind_org(&1_u8, org);
         if context.stopping() {
             return Ok(());
@@ -62,26 +66,30 @@ pub(super) async fn reread_due(context: TaskContext) -> Result<()> {
     Ok(())
 }
 
-/// The next organization that has something in an index, and the first thing that it has; one that is being erased has nothing.
+/// The next organization that has something in an index whose turn it is, and the first thing that it has; one that is being
+/// erased has nothing.
 fn next(
-    context: &TaskContext,
+    system: &System,
     index: &'static Index<u8, DriftV1>,
     from: &Seek<u8>,
+    is_ready: fn(&DriftV1, Moment) -> bool,
 ) -> Result<Option<(OrgId, SchemaPair)>> {
-    context.system().read(|tx| {
+    system.read(|tx| {
         let mut at = from.clone();
         loop {
             let step = tx.scan_global(&DRIFT, index, &at, None, ENTRIES_MAX)?;
-            let Some(last) = step.entries.last() else { return Ok(None) };
-            at = Seek::behind_org(&1_u8, last.org);
             for entry in step.entries {
                 // A damaged row keeps nobody's others, nor those of its own organization, from their turn.
                 let row = tx.org(entry.org).get(&DRIFT, &entry.key);
                 let row = readable("how pages are read", &entry.key.domain, row)?.flatten();
-                if !tx.is_fenced(entry.org) && row.is_some() {
+                if !tx.is_fenced(entry.org) && row.is_some_and(|row| is_ready(&row, tx.moment())) {
                     return Ok(Some((entry.org, entry.key)));
                 }
             }
+            if step.is_last {
+                return Ok(None);
+            }
+            at = step.next;
         }
     })
 }
@@ -133,13 +141,15 @@ async fn begin(store: &OrgStore, pair: &SchemaPair) -> Result<Option<DriftV1>> {
     begun.await
 }
 
-/// Takes back that a look was begun that failed and did not end the process: it is tried again for as long as it fails.
+/// Takes back that a look was begun that failed and did not end the process: it is tried again for as long as it fails, and what
+/// else is due in its organization has its turn in between.
 async fn put_off(store: &OrgStore, pair: &SchemaPair) -> Result<()> {
     let pair = pair.clone();
     let write = store.write(move |tx| {
         tx.unaudited("that a look is put off");
         let Some(mut row) = tx.get(&DRIFT, &pair)? else { return Ok(()) };
         row.runs = row.runs.saturating_sub(1);
+        row.not_before = Some(tx.moment().after(FAILED_LOOK_REST));
         tx.put(&DRIFT, &pair, &row)
     });
     write.await
@@ -173,8 +183,9 @@ async fn look_at(
         looked.pages += pages;
         // What still gives something may give what is wrong: it is mended with the others, and told of only then.
         found.retain(|name, found| is_of_these(name) && (own.contains(name) || mended(found).is_some()));
-        let mended: Vec<Attribute> = found.values().filter_map(mended).cloned().collect();
-        looked.is_beyond_repair |= is_shared && read_by.platform.is_some() && found.values().any(is_refused);
+        let mended: Vec<Mended> = found.values().filter_map(mended).cloned().collect();
+        let is_broken = |(name, found): (&String, &Found)| is_refused(found) && !read_by.is_boolean(name);
+        looked.is_beyond_repair |= is_shared && read_by.platform.is_some() && found.iter().any(is_broken);
         looked.found.extend(found);
         if mended.is_empty() {
             continue;
@@ -199,9 +210,9 @@ fn is_refused(found: &Found) -> bool {
     matches!(found, Found::Refused(reason) if *reason != "unsupported")
 }
 
-fn mended(found: &Found) -> Option<&Attribute> {
+fn mended(found: &Found) -> Option<&Mended> {
     match found {
-        Found::Mended(attribute) => Some(attribute),
+        Found::Mended(mended) => Some(mended),
         _ => None,
     }
 }
@@ -219,6 +230,10 @@ async fn look_on(
         let bytes = read_stored(&pages, &row.page).await?;
         Ok(bytes.map(|bytes| StoredPage { row, bytes }))
     };
+    if sample.visits.is_empty() && sample.are_elsewhere {
+        let other = |attribute: &Attribute| (attribute.name.clone(), Found::OtherPage);
+        return Ok((read_by.attributes.iter().map(other).collect(), sample.others.len()));
+    }
     let (mut visits, mut others) = (Vec::new(), Vec::new());
     for (now, known) in sample.visits {
         let Some(now) = stored(now).await? else { continue };
@@ -245,30 +260,35 @@ async fn put_shared(
     context: &TaskContext,
     read_by: &ReadBy,
     pair: &SchemaPair,
-    mended: Vec<Attribute>,
+    mended: Vec<Mended>,
     pages: usize,
     looked: &mut Looked,
 ) -> Result<bool> {
     let Some(row) = &read_by.platform else { return Ok(true) };
     let mut attributes = crate::features::extraction::attributes_of(row)
         .map_err(|e| Error::internal("read a stored schema", e))?;
+    // What was not mended is trusted as before.
+    let mut trust = Vec::new();
     for attribute in &mut attributes {
-        if let Some(new) = mended.iter().find(|new| new.name == attribute.name) {
-            attribute.clone_from(new);
+        let new = mended.iter().find(|new| new.attribute.name == attribute.name);
+        trust.push(new.map_or(row.confidence, |new| new.confidence));
+        if let Some(new) = new {
+            attribute.clone_from(&new.attribute);
         }
     }
+    let confidence = trust.iter().sum::<f64>() / trust.len().max(1) as f64;
     let proposed = ProposedSchema {
         domain: row.domain.clone(),
         page_type: pair.page_type,
         attributes,
-        confidence: row.confidence,
+        confidence: (confidence * 1_000.0).round() / 1_000.0,
         discovered_by: row.discovered_by,
         sample_count: u32::try_from(pages).unwrap_or(u32::MAX),
         beaten: Some(SchemaRefV1 { id: row.id, version: row.version }),
     };
     let refuse = |looked: &mut Looked, reason| {
         for new in &mended {
-            looked.found.insert(new.name.clone(), Found::Refused(reason));
+            looked.found.insert(new.attribute.name.clone(), Found::Refused(reason));
         }
     };
     match adopt_repair(context.system(), proposed).await? {
@@ -284,9 +304,10 @@ async fn put_shared(
 async fn put_own(
     store: &OrgStore,
     read_by: &ReadBy,
-    mended: Vec<Attribute>,
+    mended: Vec<Mended>,
     looked: &mut Looked,
 ) -> Result<bool> {
+    let mended: Vec<Attribute> = mended.into_iter().map(|new| new.attribute).collect();
     let Some((site, version, _)) = read_by.own.clone() else { return Ok(true) };
     let version = store.write(move |tx| {
         tx.unaudited("that own attributes were changed meanwhile");
@@ -335,4 +356,44 @@ async fn reread_step(context: &TaskContext, org: OrgId, pair: &SchemaPair) -> Re
         tx.put(&DRIFT, &pair, &row)
     });
     written.await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::feed::new_row;
+    use super::*;
+    use base::clock::Clock;
+    use base::terms::PageType;
+    use store::Store;
+
+    /// A look that failed waits, and what else is due in its organization does not.
+    #[tokio::test]
+    async fn a_look_that_fails_keeps_no_other_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::system();
+        let store = Store::open(&folder.path().join("store.redb"), 16 << 20, clock.clone()).unwrap();
+        let system = store.system();
+        let org = system.org(OrgId::new());
+        // More than are read at once, before the last in order.
+        let pair = |number: usize| SchemaPair::new(&format!("a{number:02}.example"), PageType::Product);
+        for number in 0..ENTRIES_MAX + 5 {
+            let row = DriftV1 { is_due: true, ..new_row(&pair(number)) };
+            org.write(move |tx| {
+                tx.unaudited("a test");
+                tx.put(&DRIFT, &pair(number), &row)
+            })
+            .await
+            .unwrap();
+        }
+        let turn = || next(&system, &DUE, &Seek::start(), |row, now| !row.is_put_off(now)).unwrap();
+        for number in 0..ENTRIES_MAX + 5 {
+            assert_eq!(turn(), Some((org.id(), pair(number))));
+            put_off(&org, &pair(number)).await.unwrap();
+        }
+        assert_eq!(turn(), None);
+        clock.advance(FAILED_LOOK_REST + Duration::from_secs(1));
+        assert_eq!(turn(), Some((org.id(), pair(0))));
+        let all = next(&system, &DUE, &Seek::behind_org(&1_u8, org.id()), |_, _| true).unwrap();
+        assert_eq!(all, None);
+    }
 }

@@ -1,7 +1,7 @@
 //! What was fetched, as schemas read it: a page, or JSON.
 
 use base::web::WebUrl;
-use page::extract::{AttributeTrace, Extraction, Schema, page_base};
+use page::extract::{AttributeTrace, Extraction, Reason, Schema, page_base};
 use page::html::Document;
 use page::xpath::Fuel;
 use serde_json::Value;
@@ -12,6 +12,12 @@ pub enum PageBody {
     /// With what its links are resolved against.
     Html(Box<(Document, Url)>),
     Json(Value, Url),
+    /// JSON by its media type that could not be read, and why.
+    Unreadable {
+        reason: Reason,
+        detail: String,
+        url: Url,
+    },
 }
 
 impl PageBody {
@@ -24,16 +30,27 @@ impl PageBody {
         }
         // Servers put a byte order mark before it, which is no part of JSON.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        // What is called JSON and is none says nothing.
-        let is_paid = is_json(content_type) && fuel.spend(bytes.len() as u64 / 8).is_ok();
-        let json = is_paid.then(|| serde_json::from_slice(bytes).ok())?;
-        json.map(|json| PageBody::Json(json, url.as_url().clone()))
+        if !is_json(content_type) {
+            return None;
+        }
+        let url = url.as_url().clone();
+        if fuel.spend(bytes.len() as u64 / 8).is_err() {
+            let detail = "the JSON asks for more work than is allowed".to_owned();
+            return Some(PageBody::Unreadable { reason: Reason::Budget, detail, url });
+        }
+        Some(match serde_json::from_slice(bytes) {
+            Ok(json) => PageBody::Json(json, url),
+            Err(error) => {
+                let detail = format!("the body is no JSON that could be read: {error}");
+                PageBody::Unreadable { reason: Reason::Unreadable, detail, url }
+            }
+        })
     }
 
     pub fn title(&self) -> Option<String> {
         match self {
             PageBody::Html(page) => page.0.title(),
-            PageBody::Json(..) => None,
+            PageBody::Json(..) | PageBody::Unreadable { .. } => None,
         }
     }
 
@@ -42,6 +59,7 @@ impl PageBody {
         match self {
             PageBody::Html(page) => schema.extract(&page.0, &page.1, fuel),
             PageBody::Json(json, url) => schema.extract_json(json, url, fuel),
+            PageBody::Unreadable { reason, detail, .. } => schema.extract_nothing(*reason, detail),
         }
     }
 
@@ -50,6 +68,7 @@ impl PageBody {
         match self {
             PageBody::Html(page) => schema.trace(&page.0, &page.1, fuel),
             PageBody::Json(json, url) => schema.trace_json(json, url, fuel),
+            PageBody::Unreadable { url, .. } => schema.trace_json(&Value::Null, url, fuel),
         }
     }
 }
@@ -88,6 +107,15 @@ mod tests {
             [(&b"\xef\xbb\xbf{\"a\":1}"[..], true), (b"{\"a\":1}", true), (b"\xef\xbb\xbf{", false)]
         {
             assert_eq!(matches!(read(bytes), Some(PageBody::Json(..))), is_read, "{bytes:?}");
+        }
+        let deep = "[".repeat(1_000) + &"]".repeat(1_000);
+        for broken in ["", "{\"a\":", &deep] {
+            let Some(PageBody::Unreadable { reason: Reason::Unreadable, detail: why, .. }) =
+                read(broken.as_bytes())
+            else {
+                panic!("{broken} was read")
+            };
+            assert!(why.contains("at line 1 column"), "{why}");
         }
     }
 }

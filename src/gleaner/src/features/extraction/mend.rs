@@ -6,7 +6,7 @@ use super::schemas::{attributes_of, place_of_schema, schema_to_beat};
 use super::site::Site;
 use base::terms::PageType;
 use base::{Error, Result};
-use page::extract::Attribute;
+use page::extract::{Attribute, AttributeType};
 use store::{OrgRead, OrgStore, SysRead, System};
 
 pub use super::attributes::mend as mend_own;
@@ -21,6 +21,12 @@ pub struct ReadBy {
 }
 
 impl ReadBy {
+    /// Whether an attribute is a yes or no, of which no discovery knows.
+    pub fn is_boolean(&self, name: &str) -> bool {
+        let is_named = |one: &&Attribute| one.name == name;
+        self.attributes.iter().find(is_named).is_some_and(|one| one.kind == AttributeType::Boolean)
+    }
+
     pub fn is_own(&self, name: &str) -> bool {
         self.own.as_ref().is_some_and(|(.., names)| names.iter().any(|own| own == name))
     }

@@ -159,7 +159,13 @@ pub(super) fn page_to_try(tx: &OrgRead<'_>, site: &Site, job: Option<JobId>) -> 
     let row = match job {
         Some(job) => page_of_job(tx, site, job)?,
         None => {
-            let message = "There is no stored page of the domain: collect one first.";
+            let message = match site.host == site.domain {
+                true => "There is no stored page of the domain: collect one first.",
+                // So many results of other hosts may lie in front of it.
+                false => {
+                    "There is no stored page of the host among the newest results of its domain: collect one, or name a job (`jobId`)."
+                }
+            };
             newest_page(tx, site)?.ok_or_else(|| Error::not_found("Page").message(message))?
         }
     };
