@@ -250,6 +250,24 @@ async fn a_tick_fires_at_its_minute_and_sql_tells_of_it() {
         assert_eq!(runs(api, query).await.len(), count, "{query}");
     }
     assert_eq!(get(api, &format!("{SCHEDULES}/runs?status=gone")).await.status, 400);
+    // A stretch of time has its own: from a tick on, and before one.
+    let tick = text(&run, "scheduledFor");
+    for (query, count) in [
+        (format!("scheduleId={mine}&from={tick}"), 1),
+        (format!("scheduleId={mine}&to={tick}"), 0),
+        (format!("from={tick}&to=2100-01-01T00:00:00Z"), 2),
+        ("from=2100-01-01T00:00:00Z".to_owned(), 0),
+    ] {
+        let found = expect(get(api, &format!("{SCHEDULES}/runs?{query}")).await, 200);
+        assert_eq!(found["items"].as_array().unwrap().len(), count, "{query}: {found}");
+        assert_eq!(found["nextCursor"], Value::Null, "{query}: {found}");
+    }
+    refused(
+        &get(api, &format!("{SCHEDULES}/runs?from={tick}&to={tick}")).await,
+        400,
+        "Validation failed",
+        "to: is not after `from`",
+    );
     let sql = "SELECT s.name, r.status, r.jobs_created FROM schedules s JOIN schedule_runs r ON r.schedule_id = s.id \
                ORDER BY s.name";
     eventually("SQL has the runs", PATIENCE, || async {

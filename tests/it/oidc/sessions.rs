@@ -5,7 +5,7 @@ use crate::harness::identity::{CLIENT, Identity, now};
 use crate::harness::{Appliance, expect, get};
 use http::Method;
 use serde_json::{Value, json};
-use server::client::Reply;
+use server::client::{Client, Reply};
 use std::time::Duration;
 use url::Url;
 
@@ -123,6 +123,29 @@ async fn a_session_ends_after_its_hours_however_it_is_used() {
     assert_eq!(get(&next, ME).await.status, 401);
     let refresh = json!({ "refreshToken": pair["refreshToken"] });
     assert_eq!(crate::harness::post(&at.client(), "/api/v1/auth/refresh", &refresh).await.status, 401);
+}
+
+/// Nobody knows a password of an account that the provider made: who has just signed in there needs none to erase it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_just_signed_in_erases_their_account_without_a_password() {
+    let provider = Identity::open().await;
+    let (at, _) = governed(&provider, &[]).await;
+    let erase =
+        async |who: &Client| who.send(Method::DELETE, "/api/v1/account", Some(&json!({}))).await.unwrap();
+    let long_ago = signed_in(&at, &provider, &person("ada", &["staff"])).await;
+    at.clock.advance(Duration::from_secs(601));
+    let refusal = erase(&long_ago).await;
+    assert_eq!(refusal.status, 403);
+    assert!(refusal.text().contains("once more"), "{}", refusal.text());
+    let owner = at.member("owner").await;
+    let refusal = erase(&owner.browser).await;
+    assert_eq!(refusal.status, 400);
+    assert!(refusal.text().contains("password: is required"), "{}", refusal.text());
+    let mut claims = person("ada", &["staff"]);
+    (claims["iat"], claims["exp"]) = (json!(now() + 601), json!(now() + 1_200));
+    let fresh = signed_in(&at, &provider, &claims).await;
+    assert_eq!(erase(&fresh).await.status, 202);
+    assert_eq!(get(&fresh, ME).await.status, 401);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

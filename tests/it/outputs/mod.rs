@@ -283,6 +283,21 @@ async fn a_price_that_falls_far_enough_is_told_signed_and_once() {
         "Validation failed",
         "at character 8",
     );
+    // The same of an output that is not saved (previewOutput), and is not saved by that.
+    let terms = json!({ "events": ["result.changed"], "domain": "127.0.0.1", "condition": "price < 175" });
+    let preview = format!("{OUTPUTS}/preview");
+    let asked = expect(post(&ada.api, &preview, &terms).await, 200);
+    assert_eq!(asked["delivered"], 3, "{asked}");
+    let (eve, before) = (at.member("eve").await, expect(get(&ada.api, OUTPUTS).await, 200));
+    assert_eq!(expect(post(&eve.api, &preview, &terms).await, 200)["events"], json!([]));
+    assert_eq!(before["items"].as_array().unwrap().len(), 1);
+    for (terms, named) in [
+        (json!({ "events": ["result.changed"], "condition": "price <" }), "condition: "),
+        (json!({ "events": ["no.such"] }), "events"),
+        (json!({ "events": [] }), "events: "),
+    ] {
+        refused(&post(&ada.api, &preview, &terms).await, 400, "Validation failed", named);
+    }
     let sent = expect(post(&ada.api, &format!("{one}/test"), &json!({})).await, 200);
     assert_eq!((&sent["sent"]["isDelivered"], &sent["sent"]["status"]), (&json!(true), &json!(204)));
     assert_eq!(received(&receiver, 5).await[4].json()["type"], "output.test");

@@ -825,8 +825,9 @@ class DashboardViewPage(TypedDict):
 
 
 class DeleteAccountRequest(TypedDict):
-    #: The caller's password: a token that somebody found erases nobody.
-    password: str
+    #: The caller's password: a token that somebody found erases nobody. Who has signed in through the company's
+    #: provider in the last ten minutes needs none.
+    password: NotRequired[str | None]
 
 
 class DeleteOrgRequest(TypedDict):
@@ -1693,6 +1694,8 @@ class InputView(TypedDict):
     #: The next tick.
     nextRunAt: str | None
     lastRunAt: str | None
+    #: Runs that failed, one after the other; 0 where the last went well.
+    failures: int
     createdAt: str
     updatedAt: str
     #: Where a webhook is sent its URLs, with its token: in the answer that made the token, and nowhere else.
@@ -2597,6 +2600,21 @@ class OutputNode(TypedDict):
     config: OutputConfig
     #: Where an editor draws it; kept and never read.
     position: NotRequired[dict[str, Any]]
+
+
+class OutputPreviewRequest(TypedDict):
+    """What an output that is not saved yet is to let through."""
+
+    #: Kinds of events; `job.*` is every one of its subject.
+    events: list[str]
+    #: Only what has all of these tags.
+    tags: NotRequired[list[str] | None]
+    #: Only what is of this registrable domain.
+    domain: NotRequired[str | None]
+    #: Only results of these page types, and what tells of them.
+    pageTypes: NotRequired[list[PageType] | None]
+    #: Only what this holds for.
+    condition: NotRequired[str | None]
 
 
 class OutputTestRequest(TypedDict):
@@ -4573,7 +4591,7 @@ ActorType = Literal["user", "api_key", "operator", "system", "anonymous"]
 AgentChartKind = Literal["bar", "line"]
 """- `line`: Over time."""
 
-AttributeErrorReason = Literal["not_a_number", "not_a_url", "not_found", "anti_pattern", "invalid", "too_large", "budget"]
+AttributeErrorReason = Literal["not_a_number", "not_a_url", "not_found", "anti_pattern", "invalid", "too_large", "budget", "unreadable"]
 """The kind of reason, which programs read. What went wrong in detail stands beside it, for people.
 
 - `not_found`: No XPath found a text.
@@ -4581,6 +4599,8 @@ AttributeErrorReason = Literal["not_a_number", "not_a_url", "not_found", "anti_p
 - `invalid`: There is a value, and it fails its validation.
 - `too_large`: The value takes more room than a result has.
 - `budget`: The page asks for more work than is allowed; a value that is there may not be the best one.
+- `unreadable`: The whole body is not what it says it is, such as JSON that breaks off: nothing can be said of any
+  attribute.
 """
 
 AttributeType = Literal["text", "number", "url", "boolean", "text[]", "url[]"]

@@ -423,7 +423,7 @@ class Account(Area):
         )
         return answer
 
-    def delete_account(self, *, password: str) -> models.ErasureStartedView:
+    def delete_account(self, *, password: str | None = None) -> models.ErasureStartedView:
         """Erases the caller's account and whatever tells who they are. Sessions and keys end at once.
 
         A user's access token; API keys are refused.
@@ -431,7 +431,8 @@ class Account(Area):
         `DELETE /api/v1/account`
 
         Args:
-            password: The caller's password: a token that somebody found erases nobody.
+            password: The caller's password: a token that somebody found erases nobody. Who has signed in through
+                the company's provider in the last ten minutes needs none.
         """
         answer: models.ErasureStartedView = self._transport.json(
             "DELETE",
@@ -2048,6 +2049,8 @@ class Schedules(Area):
         run_id: Id | None = None,
         schedule_id: Id | None = None,
         status: models.RunStatus | None = None,
+        from_: Time | None = None,
+        to: Time | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> models.RunViewPage:
@@ -2058,13 +2061,15 @@ class Schedules(Area):
         `GET /api/v1/schedules/runs`
 
         Args:
+            from_: Only ticks from then on.
+            to: Only ticks before then.
             limit: Rows of a page; a larger number counts as 200.
             cursor: The nextCursor of the page before.
         """
         answer: models.RunViewPage = self._transport.json(
             "GET",
             "/api/v1/schedules/runs",
-            query={"runId": run_id, "scheduleId": schedule_id, "status": status, "limit": limit, "cursor": cursor},
+            query={"runId": run_id, "scheduleId": schedule_id, "status": status, "from": from_, "to": to, "limit": limit, "cursor": cursor},
         )
         return answer
 
@@ -2074,6 +2079,8 @@ class Schedules(Area):
         run_id: Id | None = None,
         schedule_id: Id | None = None,
         status: models.RunStatus | None = None,
+        from_: Time | None = None,
+        to: Time | None = None,
         page_size: int | None = None,
     ) -> Iterator[models.RunView]:
         """What became of every tick, newest first.
@@ -2089,6 +2096,8 @@ class Schedules(Area):
                 run_id=run_id,
                 schedule_id=schedule_id,
                 status=status,
+                from_=from_,
+                to=to,
                 limit=page_size,
                 cursor=cursor,
             )
@@ -2622,6 +2631,35 @@ class Outputs(Area):
             "POST",
             "/api/v1/outputs",
             body={"kind": kind, "name": name, "url": url, "events": events, "tags": tags, "domain": domain, "pageTypes": page_types, "condition": condition, "isEnabled": is_enabled, "product": product, "signatures": signatures, "secret": secret, "postgres": postgres, "files": files, "email": email},
+        )
+        return answer
+
+    def preview_output(
+        self,
+        *,
+        events: Sequence[str],
+        tags: Sequence[str] | None = None,
+        domain: str | None = None,
+        page_types: Sequence[models.PageType] | None = None,
+        condition: str | None = None,
+    ) -> models.DryRunView:
+        """Says which of the last 100 events an output of these terms would have delivered; nothing is saved or sent.
+
+        Needs a member of an organization, the permission integrations:write.
+
+        `POST /api/v1/outputs/preview`
+
+        Args:
+            events: Kinds of events; `job.*` is every one of its subject.
+            tags: Only what has all of these tags.
+            domain: Only what is of this registrable domain.
+            page_types: Only results of these page types, and what tells of them.
+            condition: Only what this holds for.
+        """
+        answer: models.DryRunView = self._transport.json(
+            "POST",
+            "/api/v1/outputs/preview",
+            body={"events": events, "tags": tags, "domain": domain, "pageTypes": page_types, "condition": condition},
         )
         return answer
 

@@ -28,8 +28,12 @@ use serde::Deserialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use store::{Event, SysRead, SysWrite, System};
 use uuid::Uuid;
+
+/// How long after a login through the company's provider it shows who somebody is as well as their password would.
+const FRESH_LOGIN: Duration = Duration::from_secs(600);
 
 /// Who may make an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -288,7 +292,7 @@ impl Auth {
             self.system.read(|tx| tx.get(&USERS, &id))?.ok_or_else(|| Error::new(Code::AuthInvalid))?;
         if self.bars_password() && self.system.read(|tx| provider::bars(tx, &user))? {
             return Err(Error::new(Code::AuthForbidden).title("There is no password to confirm with").message(
-                "You sign in through your company's provider. Ask an owner of your organization, or the operator of the box.",
+                "Sign in through your company's provider, and ask again without a password within ten minutes.",
             ));
         }
         let counters = PasswordCounters::of(ip, &Email::parse(&user.email)?);
@@ -308,6 +312,31 @@ impl Auth {
         Err(Error::new(Code::AuthForbidden)
             .title("Wrong password")
             .message("Send the password of your account."))
+    }
+
+    /// Asks somebody who is logged in to show once more that it is them: by their password, or, where the session that asks came
+    /// through the company's provider, by having begun in the last minutes. 400 where the password is missing, 403 for what
+    /// shows nothing.
+    pub async fn confirm(
+        &self,
+        (id, session): (UserId, Option<SessionId>),
+        password: Option<&str>,
+        ip: IpAddr,
+    ) -> Result<()> {
+        if let Some(password) = password {
+            return self.confirm_password(id, password, ip).await;
+        }
+        let age = self.system.read(|tx| {
+            let own = session::all_of(tx, id)?.into_iter().find(|row| session == Some(SessionId(row.family)));
+            Ok::<_, Error>(own.filter(|row| row.provider.is_some()).map(|row| tx.age(row.created_at)))
+        })?;
+        match age {
+            None => Err(Error::invalid("password", "is required")),
+            Some(age) if age <= FRESH_LOGIN => Ok(()),
+            Some(_) => Err(Error::new(Code::AuthForbidden).title("Your login is too old for this").message(
+                "Sign in through your company's provider once more, and ask again within ten minutes.",
+            )),
+        }
     }
 
     /// Replaces a refresh token. One that was used before ends its whole family; both are a 401.

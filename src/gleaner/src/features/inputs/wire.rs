@@ -427,6 +427,8 @@ pub(super) struct InputView {
     /// The next tick.
     next_run_at: Option<Timestamp>,
     last_run_at: Option<Timestamp>,
+    /// Runs that failed, one after the other; 0 where the last went well.
+    failures: u32,
     created_at: Timestamp,
     updated_at: Timestamp,
     /// Where a webhook is sent its URLs, with its token: in the answer that made the token, and nowhere else.
@@ -457,6 +459,7 @@ impl InputView {
             timezone: row.timezone,
             next_run_at: row.next_at.filter(|_| row.is_enabled),
             last_run_at: row.last_run_at,
+            failures: row.failures,
             created_at: row.created_at,
             updated_at: row.updated_at,
             ingest_url: None,

@@ -46,17 +46,34 @@ impl Selector {
     /// What was checked when the output was saved. A kind that this release does not know is left out; a condition that it
     /// does not understand lets nothing through.
     pub fn of(row: &OutputV2) -> Selector {
+        Selector::new(
+            &row.events,
+            &row.tags,
+            row.domain.as_deref(),
+            &row.page_types,
+            row.condition.as_deref(),
+        )
+    }
+
+    /// The same of an output's terms, which were checked.
+    pub fn new(
+        events: &[String],
+        tags: &[String],
+        domain: Option<&str>,
+        page_types: &[PageType],
+        condition: Option<&str>,
+    ) -> Selector {
         let all = Permissions::of(Permission::ALL.iter().copied());
         let known =
             |name: &String| kinds_named("events", std::slice::from_ref(name), all).unwrap_or_default();
-        let kinds = row.events.iter().flat_map(known).collect::<BTreeSet<_>>();
-        let condition = row.condition.as_deref().map(Condition::parse).transpose();
+        let kinds = events.iter().flat_map(known).collect::<BTreeSet<_>>();
+        let condition = condition.map(Condition::parse).transpose();
         let kinds = if condition.is_err() { BTreeSet::new() } else { kinds };
         Selector {
             kinds,
-            tags: row.tags.clone(),
-            domain: row.domain.clone(),
-            page_types: row.page_types.clone(),
+            tags: tags.to_vec(),
+            domain: domain.map(str::to_owned),
+            page_types: page_types.to_vec(),
             condition: condition.unwrap_or_default(),
         }
     }

@@ -1,35 +1,30 @@
 //! What people see and repeat of deliveries, and trying an output before it is relied upon.
 
 use super::batches;
-use super::filter::{Results, Said, Selector};
 use super::follow::try_anew;
 use super::kinds::{self, Outgoing};
 use super::letters;
-use super::payload;
-use super::rows::{BY_OUTPUT, DELIVERIES, DeliveryState, DeliveryV1, OUTPUTS, OutputKind, OutputV2, STATES};
+use super::rows::{BY_OUTPUT, DELIVERIES, DeliveryState, DeliveryV1, OUTPUTS, OutputKind, STATES};
 use super::send::message_id;
 use super::service::Deliverer;
-use super::wire::{self, DeliveryView};
+use super::wire::DeliveryView;
+use super::{payload, preview};
 use crate::features::auth::Auth;
-use crate::features::events::{EventV1, events_behind, kinds_named, log_ends, place_before, sort_of};
+use crate::features::events::{log_ends, place_before};
 use base::audit::Action;
 use base::clock::Timestamp;
-use base::ids::{DeliveryId, EventId, OutputId};
+use base::ids::{DeliveryId, OutputId};
 use base::page::{Page, PageRequest};
-use base::permission::Permissions;
 use base::{Code, Error, Result};
-use outputs::Answer;
 use outputs::condition::TEXT_CHARS_MAX;
 use outputs::retry::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{IntegrationsRead, IntegrationsWrite};
-use server::{Accepted, Body, Org, OrgContext, Path, Query, apart_if};
+use server::{Accepted, Body, Org, Path, Query, apart_if};
 use store::{Event, OrgRead};
 use uuid::Uuid;
 
-/// Events that a dry run looks at.
-const DRY_EVENTS: u64 = 100;
 /// Deliveries that one step looks at to find those that failed.
 const ROWS_PER_STEP: usize = 500;
 /// Seconds after which who was turned away may test again.
@@ -170,7 +165,7 @@ pub(super) struct OutputTestRequest {
 #[serde(rename_all = "camelCase")]
 pub(super) struct OutputTestView {
     sent: Option<TestMessageView>,
-    dry_run: Option<DryRunView>,
+    dry_run: Option<preview::DryRunView>,
 }
 
 /// What the endpoint answered to a message that tells nothing (`output.test`).
@@ -185,45 +180,6 @@ struct TestMessageView {
     duration_ms: u64,
 }
 
-base::words! {
-    /// What an output says of an event.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-    enum DryVerdict {
-        /// It would be delivered.
-        Delivered "delivered",
-        /// It is of another kind, or of other pages.
-        Other "other",
-        /// The condition does not hold.
-        No "no",
-        /// A value that the condition needs is missing, or of another sort.
-        Unknown "unknown",
-    }
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct DryEventView {
-    seq: u64,
-    id: EventId,
-    kind: String,
-    at: Timestamp,
-    domain: Option<String>,
-    subject_type: String,
-    #[schemars(with = "EventId")]
-    subject_id: Uuid,
-    verdict: DryVerdict,
-}
-
-/// What would have been delivered.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct DryRunView {
-    /// Of the events below.
-    delivered: usize,
-    /// The last 100 of the log at most, newest first.
-    events: Vec<DryEventView>,
-}
-
 pub(super) async fn test(
     org: Org<IntegrationsWrite>,
     Path(id): Path<OutputId>,
@@ -232,7 +188,7 @@ pub(super) async fn test(
     let request = request.map(|Body(request)| request).unwrap_or_default();
     let row = org.read(|tx| tx.require(&OUTPUTS, &id))?;
     if request.dry_run {
-        let view = dry_run(&org, row, request.condition).await?;
+        let view = preview::with_condition(&org, row, request.condition).await?;
         return Ok(Body(OutputTestView { sent: None, dry_run: Some(view) }));
     }
     if request.condition.is_some() {
@@ -271,49 +227,4 @@ pub(super) async fn test(
         duration_ms: u64::try_from(tried.duration.as_millis()).unwrap_or(u64::MAX),
     };
     Ok(Body(OutputTestView { sent: Some(sent), dry_run: None }))
-}
-
-async fn dry_run(org: &OrgContext, mut row: OutputV2, condition: Option<String>) -> Result<DryRunView> {
-    let (store, permissions) = (org.store().clone(), org.principal().permissions());
-    let looked = apart_if(true, move || {
-        if let Some(condition) = condition {
-            row.condition = Some(wire::condition(condition)?);
-        }
-        store.read(|tx| said_of_last(tx, &Selector::of(&row), permissions))
-    });
-    let events = looked.await??;
-    let delivered = events.iter().filter(|event| event.verdict == DryVerdict::Delivered).count();
-    Ok(DryRunView { delivered, events })
-}
-
-/// Of the last events, those that who asks may be told of.
-fn said_of_last(
-    tx: &OrgRead<'_>,
-    selector: &Selector,
-    permissions: Permissions,
-) -> Result<Vec<DryEventView>> {
-    let last = log_ends(tx)?.last;
-    let (events, _) = events_behind(tx, last.saturating_sub(DRY_EVENTS), DRY_EVENTS as usize)?;
-    let is_theirs =
-        |event: &EventV1| kinds_named("events", std::slice::from_ref(&event.kind), permissions).is_ok();
-    let mut results = Results::default();
-    let view = |event: EventV1| {
-        let said = selector.ask(tx, &mut results, &event)?;
-        Ok(DryEventView {
-            verdict: match said {
-                Said::Other => DryVerdict::Other,
-                Said::Condition(Answer::Yes) => DryVerdict::Delivered,
-                Said::Condition(Answer::No) => DryVerdict::No,
-                Said::Condition(Answer::Unknown) => DryVerdict::Unknown,
-            },
-            seq: event.seq,
-            id: event.id,
-            at: event.at,
-            domain: event.domain,
-            subject_type: sort_of(&event.kind).to_owned(),
-            subject_id: event.subject,
-            kind: event.kind,
-        })
-    };
-    events.into_iter().rev().filter(is_theirs).map(view).collect()
 }

@@ -19,6 +19,7 @@ mod letter_places;
 mod letters;
 mod payload;
 mod places;
+mod preview;
 mod room;
 mod rows;
 mod send;
@@ -113,6 +114,9 @@ pub static FEATURE: Feature = Feature {
             .secret()
             .about("Makes an output: events are delivered by themselves. The answer has its key, which is not shown again.")
             .fails(&[Code::InvalidInput, Code::InvalidUrl, Code::AuthForbidden, Code::Conflict]),
+        Route::post("/api/v1/outputs/preview", "previewOutput", &Handler::new(preview::preview))
+            .about("Says which of the last 100 events an output of these terms would have delivered; nothing is saved or sent.")
+            .fails(&[Code::InvalidInput]),
         Route::get("/api/v1/outputs/{id}", "getOutput", &Handler::new(get)).about("One output."),
         Route::patch("/api/v1/outputs/{id}", "updateOutput", &Handler::new(update))
             .secret()

@@ -1,6 +1,7 @@
 //! Outputs and their deliveries on the wire: what a caller asks for, checked, and what is shown.
 
 use super::batches;
+use super::filter::Selector;
 use super::kinds::email::EmailTerms;
 use super::kinds::files::{FilesTerms, FilesView};
 use super::kinds::postgres::{PostgresTerms, PostgresView};
@@ -86,6 +87,42 @@ pub(super) struct NewOutput {
     /// Of the kind `email`: to whom letters go, and when.
     #[serde(default)]
     email: Option<EmailTerms>,
+}
+
+/// What an output that is not saved yet is to let through.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OutputPreviewRequest {
+    /// Kinds of events; `job.*` is every one of its subject.
+    #[schemars(length(min = 1, max = EVENTS_MAX))]
+    events: Vec<String>,
+    /// Only what has all of these tags.
+    #[schemars(length(max = TAGS_MAX), inner(length(min = 1, max = TAG_CHARS_MAX)))]
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+    /// Only what is of this registrable domain.
+    #[serde(default)]
+    domain: Option<String>,
+    /// Only results of these page types, and what tells of them.
+    #[schemars(length(max = PAGE_TYPES_MAX))]
+    #[serde(default)]
+    page_types: Option<Vec<PageType>>,
+    /// Only what this holds for.
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
+    #[serde(default)]
+    condition: Option<String>,
+}
+
+impl OutputPreviewRequest {
+    /// The filter that an output of these terms would have; they are checked as if it were saved.
+    pub fn selector(self, permissions: Permissions) -> Result<Selector> {
+        let events = events(self.events, permissions)?;
+        let tags = labels::tags("tags", self.tags.unwrap_or_default())?;
+        let domain = self.domain.as_deref().map(domain).transpose()?;
+        let page_types = page_types(self.page_types.unwrap_or_default())?;
+        let condition = self.condition.map(condition).transpose()?;
+        Ok(Selector::new(&events, &tags, domain.as_deref(), &page_types, condition.as_deref()))
+    }
 }
 
 /// What is to be different. What is left out, or null, stays as it is.

@@ -36,7 +36,8 @@ use crate::features::urls::URLS;
 use crate::features::wiring::Wiring;
 use crate::features::workflows::{WORKFLOWS, WorkflowStatus};
 use base::audit::Action;
-use base::ids::{ScheduleId, ScheduleRunId, SiteSessionId};
+use base::clock::Timestamp;
+use base::ids::{ScheduleId, ScheduleRunId, SiteSessionId, made_at};
 use base::page::{Page, PageRequest};
 use base::{Code, Error, Result};
 
@@ -51,6 +52,7 @@ use server::{
     Body, Created, Etag, Handler, IfMatch, Metrics, Need, NoContent, Org, OrgContext, Path, Query, Route,
     Services, apart,
 };
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::{Event, OrgRead, OrgWrite};
@@ -70,6 +72,8 @@ const PREVIEW_MAX: usize = 100;
 /// How long a request to run at once waits for all jobs to be there; it says how many are.
 const TRIGGER_WAIT: Duration = Duration::from_secs(20);
 const TRIGGER_LOOK: Duration = Duration::from_millis(20);
+/// By how much the id of a run may be older than its tick: both are taken from a clock, one after the other.
+const MADE_BEFORE_MAX: Duration = Duration::from_secs(60);
 /// Runs that go with a schedule in one operation.
 const DELETED_PER_STEP: usize = 200;
 
@@ -471,6 +475,10 @@ struct RunFilter {
     run_id: Option<ScheduleRunId>,
     schedule_id: Option<ScheduleId>,
     status: Option<RunStatus>,
+    /// Only ticks from then on.
+    from: Option<Timestamp>,
+    /// Only ticks before then.
+    to: Option<Timestamp>,
 }
 
 async fn list_runs(
@@ -485,9 +493,18 @@ async fn list_runs(
 }
 
 fn runs_page(tx: &OrgRead<'_>, filter: &RunFilter, page: &PageRequest) -> Result<Page<RunView>> {
+    if filter.from.zip(filter.to).is_some_and(|(from, to)| from >= to) {
+        return Err(Error::invalid("to", "is not after `from`"));
+    }
+    // No run is made before its tick, so behind one that was made well before `from` there is none that is wanted.
+    let is_behind = Cell::new(false);
     let wanted = |run: &ScheduleRunV1| {
+        let made = made_at(run.id.0).map(|made| tx.date_of(made).after(MADE_BEFORE_MAX));
+        is_behind.set(is_behind.get() || filter.from.zip(made).is_some_and(|(from, made)| made < from));
         filter.schedule_id.is_none_or(|id| run.schedule_id == id)
             && filter.status.is_none_or(|status| run.status == status)
+            && filter.from.is_none_or(|from| run.scheduled_for >= from)
+            && filter.to.is_none_or(|to| run.scheduled_for < to)
     };
     let rows = match (filter.run_id, filter.schedule_id) {
         (Some(run), _) => {
@@ -505,5 +522,5 @@ fn runs_page(tx: &OrgRead<'_>, filter: &RunFilter, page: &PageRequest) -> Result
         Ok(RunView::new(run, counts))
     };
     let items = rows.items.into_iter().map(view).collect::<Result<_>>()?;
-    Ok(Page { items, next_cursor: rows.next_cursor })
+    Ok(Page { items, next_cursor: rows.next_cursor.filter(|_| !is_behind.get()) })
 }
