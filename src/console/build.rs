@@ -1,7 +1,9 @@
 //! Builds the console from `ui/` with Node.js and npm, and writes `files.rs` with what came of it.
 //!
-//! Nothing here fails the build: a machine without npm, or without a network, gets a box without a console and a warning
-//! that says why. All work is done in `OUT_DIR`, so the source tree stays as it was checked out.
+//! What a machine lacks does not fail the build: without npm, or without a network, it gets a box without a console and a
+//! warning that says why. What is wrong in the source does: the types of the API are made from `data/openapi.json`, and where
+//! the console does not fit them (a field was renamed, perhaps), the build fails with what the compiler says. All work is done
+//! in `OUT_DIR`, so the source tree stays as it was checked out.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,8 +14,12 @@ use std::{env, fs, io};
 /// A registry that does not answer must not hold up a build for good.
 const INSTALL_TIME_MAX: Duration = Duration::from_secs(180);
 const BUNDLE_TIME_MAX: Duration = Duration::from_secs(120);
+/// It takes 5 to 15 s, by what else the machine does.
+const CHECK_TIME_MAX: Duration = Duration::from_secs(300);
 /// Folders that are made here and are no inputs.
-const MADE: [&str; 2] = ["node_modules", "dist"];
+const MADE: [&str; 3] = ["node_modules", "dist", "generated"];
+/// What stands in a line of the compiler that tells of a fault.
+const FAULT: &str = "error TS";
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the crate's folder"));
@@ -80,13 +86,48 @@ fn built(ui: &Path, document: &Path, out: &Path) -> Result<Option<PathBuf>, Stri
     copy(ui, &work).map_err(told("copy the sources"))?;
     fs::copy(document, work.join("openapi.json")).map_err(told("copy data/openapi.json"))?;
     if !installed {
-        let arguments =
-            ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1"];
+        let arguments = [
+            "ci",
+            "--include=dev",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--prefer-offline",
+            "--fetch-retries=1",
+        ];
         run("npm", &arguments, &work, INSTALL_TIME_MAX)?;
         fs::write(work.join("installed.lock"), lock).map_err(told("note what is installed"))?;
     }
+    fits(&work)?;
     run("node", &["build.mjs", "openapi.json", "dist"], &work, BUNDLE_TIME_MAX)?;
     Ok(Some(work.join("dist")))
+}
+
+/// Holds that the console fits the API's types. Faults fail the build once this program has ended; cargo sees to that.
+fn fits(work: &Path) -> Result<(), String> {
+    run("node", &["types.mjs", "openapi.json", "src/generated/api.ts"], work, BUNDLE_TIME_MAX)?;
+    // What did not change since is not looked at again.
+    let compiler = [
+        "node_modules/typescript/bin/tsc",
+        "--noEmit",
+        "--pretty",
+        "false",
+        "--incremental",
+        "--tsBuildInfoFile",
+        "types.tsbuildinfo",
+    ];
+    let checked = run("node", &compiler, work, CHECK_TIME_MAX);
+    let said = fs::read_to_string(work.join("node.log")).unwrap_or_default();
+    match checked {
+        Ok(()) => (),
+        Err(_) if said.lines().any(|line| line.contains(FAULT)) => {
+            for line in said.lines().filter(|line| !line.trim().is_empty()) {
+                println!("cargo::error=src/console/ui: {line}");
+            }
+        }
+        Err(why) => println!("cargo::warning=the console's types were not checked: {why}"),
+    }
+    Ok(())
 }
 
 fn answers(program: &str) -> bool {

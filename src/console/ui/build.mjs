@@ -28,8 +28,20 @@ const afterMain = {
   }),
 };
 
+// Before any script runs the system's theme is the page's: the dark colours stand once in the source, and twice in what is built.
+const DARK = /:root\[data-theme="dark"\] (\{[^}]*\})/;
+const darkAtFirst = {
+  name: "dark-at-first",
+  setup: (bundler) => bundler.onLoad({ filter: /base\.css$/ }, async ({ path }) => {
+    const text = await readFile(path, "utf8");
+    const [, colours] = DARK.exec(text) ?? [];
+    if (!colours) throw new Error("base.css has no dark colours");
+    return { contents: `${text}\n@media (prefers-color-scheme: dark) { :root:not([data-theme]) ${colours} }\n`, loader: "css" };
+  }),
+};
+
 const result = await build({
-  plugins: [afterMain],
+  plugins: [afterMain, darkAtFirst],
   entryPoints: ["src/main.tsx", "src/style/main.css"],
   entryNames: "[name]-[hash]",
   chunkNames: "[name]-[hash]",
@@ -68,6 +80,14 @@ if (!first || others.length > 0) throw new Error(`what the first view needs is n
 const sizes = new Map();
 for (const file of result.outputFiles) if (basename(file.path) !== script.name) sizes.set(basename(file.path), await put(basename(file.path), file.contents));
 
+// The frame is drawn as soon as the style is there; scripts put the same in its place once they know who is signed in.
+// Nothing in it moves: what is animated takes its time from the scripts.
+const [drawing] = /<svg[^]*?<\/svg>/.exec(await readFile("src/app/gate.tsx", "utf8")) ?? [];
+if (!drawing) throw new Error("gate.tsx has no drawing of the brand");
+const brand = `<span class="brand">${drawing.replace(/\s+/g, " ")} Gleaner</span>`;
+const frame = `<div class="top">${brand}</div>
+<div class="shell"><div class="side">${brand}</div><main></main></div>`;
+
 const shell = `<!doctype html>
 <html lang="en">
 <head>
@@ -79,7 +99,9 @@ const shell = `<!doctype html>
 <link rel="stylesheet" href="console/assets/${style.name}">
 <script type="module" src="console/assets/${first}"></script>
 </head>
-<body><noscript>The console needs JavaScript. The reference and the guides do not: <a href="docs">docs</a>.</noscript></body>
+<body><noscript>The console needs JavaScript. The reference and the guides do not: <a href="docs">docs</a>.</noscript>
+${frame}
+</body>
 </html>
 `;
 sizes.set("index.html", await put("index.html", Buffer.from(shell)));

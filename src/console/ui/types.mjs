@@ -72,6 +72,7 @@ for (const [name, schema] of Object.entries(document.components.schemas)) {
   lines.push(`export type ${typeName(name)} = ${type(schema)};`);
 }
 lines.push("", "/** Every operation: its method and path, what it takes, and what it answers with. */", "export interface Operations {");
+const calls = [];
 for (const [path, methods] of Object.entries(document.paths)) {
   for (const [method, operation] of Object.entries(methods)) {
     if (!operation.operationId) continue;
@@ -82,9 +83,11 @@ for (const [path, methods] of Object.entries(document.paths)) {
     const answers = [...new Set(good.map(([, response]) => json(response.content) ?? "undefined"))];
     const answer = answers.join(" | ") || "undefined";
     const call = literal(`${method.toUpperCase()} ${path}`);
+    calls.push(`  ${call}: Operations["${operation.operationId}"];`);
     lines.push(`  ${operation.operationId}: { call: ${call}; query: { ${queries.join(" ")} }; body: ${body}; answer: ${answer} };`);
   }
 }
-lines.push("}", "");
+// Looked up by a key: where each call is compared with every operation, the compiler instantiates four times as many types.
+lines.push("}", "", "/** The same by method and path. */", "export interface Calls {", ...calls, "}", "");
 mkdirSync(dirname(out), { recursive: true });
 writeFileSync(out, lines.join("\n"));

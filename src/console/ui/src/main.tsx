@@ -54,4 +54,10 @@ function Root() {
   );
 }
 
-render(<Root />, document.body);
+/** The frame that came with the page stands until it is known what belongs into it. */
+function draw() {
+  document.body.replaceChildren();
+  render(<Root />, document.body);
+}
+
+begun.then(draw, draw);

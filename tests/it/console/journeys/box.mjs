@@ -1,9 +1,10 @@
 // What journeys share: a browser at the box, a person signed in, the API beside it, and what may never happen.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
+import { connect } from "node:net";
 import { after, before } from "node:test";
 
-const { GLEANER_URL, GLEANER_EMAIL, GLEANER_PASSWORD, GLEANER_KEY, GLEANER_SHOP, GLEANER_TOOLS, GLEANER_CHROMIUM, GLEANER_CHROMIUM_ARGUMENTS } = process.env;
+const { GLEANER_URL, GLEANER_EMAIL, GLEANER_PASSWORD, GLEANER_KEY, GLEANER_SHOP, GLEANER_SOCKET, GLEANER_TOOLS, GLEANER_CHROMIUM, GLEANER_CHROMIUM_ARGUMENTS } = process.env;
 const require = createRequire(`${GLEANER_TOOLS}/`);
 const { chromium } = require("playwright-core");
 export const axe = require("axe-core");
@@ -81,6 +82,28 @@ export async function until(what, ask, times = 600) {
     await new Promise((resume) => setTimeout(resume, 100));
   }
   assert.fail(`not in time: ${what}`);
+}
+
+/** The answer to a command on the operator's socket: a line of JSON each. */
+function operator(request) {
+  return new Promise((resolve, reject) => {
+    let told = "";
+    const socket = connect(GLEANER_SOCKET, () => socket.write(`${JSON.stringify(request)}\n`));
+    socket.on("data", (part) => (told += part));
+    socket.on("end", () => resolve(JSON.parse(told).ok));
+    socket.on("error", reject);
+  });
+}
+
+/** Where the link of the newest letter to this address leads that goes to this page: the box has no mail server, so it keeps
+ * its letters for its operator. */
+export function mailed(to, page) {
+  const link = new RegExp(`/${page}#\\S+`);
+  return until(`a letter to ${to} leads to ${page}`, async () => {
+    const letters = await operator({ command: "outbox", limit: 50 });
+    const text = letters.filter((letter) => letter.to === to).map((letter) => letter.text ?? "").find((one) => link.test(one));
+    return text && url + link.exec(text)[0];
+  });
 }
 
 /** What has the focus, as it is called to somebody who cannot see it, and whether it is pressed or written in. */

@@ -158,13 +158,25 @@ test("an output is made, its condition tried, and it is tested", signedIn(async 
   await page.getByLabel("Name").fill("<s>Hook</s>");
   await page.getByLabel("Endpoint").fill(`${shop}/hook`);
   await page.getByLabel("result.new").check();
+  // Before anything is saved; what is refused stands at its field.
+  await page.getByText(/Of the last \d+ events [1-9]\d* would be delivered/).waitFor();
+  const condition = page.getByRole("textbox", { name: /^Condition/ });
+  await condition.fill("price >");
+  await page.locator("label", { has: condition }).locator("[role=status].wrong").getByText(/at character/).waitFor();
+  await condition.fill("price < 0");
+  await page.getByText(/Of the last \d+ events 0 would be delivered/).waitFor();
+  await page.getByText("Event by event").click();
+  await page.getByRole("row", { name: /a value is missing.*result.new/ }).first().waitFor();
+  await condition.fill("");
+  await page.getByText(/Of the last \d+ events [1-9]\d* would be delivered/).waitFor();
+  await page.getByRole("textbox", { name: /^Domain/ }).fill("nothing.example");
+  await page.getByText(/Of the last \d+ events 0 would be delivered/).waitFor();
+  await page.getByRole("textbox", { name: /^Domain/ }).fill("");
   await page.getByRole("button", { name: "Make the output" }).click();
   assert.match(await page.locator(".secret code").innerText(), /^whsec_/);
   await page.getByRole("button", { name: "Done" }).click();
   await page.getByRole("link", { name: "<s>Hook</s>" }).click();
   await page.getByRole("button", { name: "Edit" }).click();
-  await page.getByLabel("Condition").fill("price >");
-  await page.locator("dialog [role=status].warn").waitFor();
   await page.getByLabel("Condition").fill("price < 100000");
   await page.getByText(/Of the last \d+ events/).waitFor();
   await page.getByRole("button", { name: "Save" }).click();
@@ -180,9 +192,57 @@ test("a sitemap that is not there says so in its run", signedIn(async (page) => 
   await page.getByRole("button", { name: "Make the input" }).click();
   await page.getByRole("heading", { name: "Map" }).waitFor();
   await page.getByRole("button", { name: "Run now" }).click();
-  await page.waitForTimeout(1_000);
-  await page.getByRole("button", { name: "Look again" }).click();
-  await page.getByRole("row", { name: /failed|running/ }).first().waitFor();
+  await page.getByRole("row", { name: /failed/ }).first().waitFor();
+  await page.getByText("Its last run failed").waitFor();
+  await at(page, "overview");
+  await page.getByRole("link", { name: "Map fails" }).click();
+  await page.getByRole("heading", { level: 1, name: "Map" }).waitFor();
+}));
+
+test("a schedule whose last run came to nothing needs attention", signedIn(async (page) => {
+  await api("POST", "/urls", { urls: [{ url: `${shop}/gone/7`, tags: ["nowhere"] }] });
+  const made = await api("POST", "/schedules", { name: "Into nothing", cron: "0 0 1 1 *", tagFilters: ["nowhere"] });
+  await api("POST", `/schedules/${made.id}/trigger`);
+  await until("its run has ended", async () => (await api("GET", `/schedules/runs?scheduleId=${made.id}`)).items[0]?.status === "completed");
+  await page.reload();
+  await page.getByRole("link", { name: "Into nothing: the last run failed" }).click();
+  await page.getByRole("heading", { level: 1, name: "Into nothing" }).waitFor();
+}));
+
+test("a delivery that failed is tried again once its endpoint is right", signedIn(async (page) => {
+  const output = await api("POST", "/outputs", { kind: "webhook", name: "Astray", url: `${shop}/gone/8`, events: ["job.succeeded"], tags: ["astray"] });
+  await api("POST", "/jobs", { url: `${shop}/p/3`, tags: ["astray"] });
+  await at(page, `outputs/${output.id}`);
+  const deliveries = page.getByRole("region", { name: "Deliveries" });
+  await until("it was tried", async () => (await api("GET", `/outputs/${output.id}/deliveries`)).items[0]?.attempts.length > 0);
+  await page.reload();
+  await deliveries.getByText("404", { exact: false }).waitFor();
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByRole("textbox", { name: /^Endpoint/ }).fill(`${shop}/p/1`);
+  await page.getByRole("button", { name: "Save" }).click();
+  await deliveries.getByRole("button", { name: "Try now" }).click();
+  await deliveries.getByText("delivered", { exact: true }).waitFor();
+  await deliveries.getByRole("button", { name: "Redeliver" }).waitFor();
+}));
+
+test("a suggestion is applied with one click", signedIn(async (page) => {
+  const smart = await api("POST", "/workflows/smart", { name: "Told what is better", mode: "suggest" });
+  const third = await api("POST", "/providers", { adapter: "direct", name: "Third" });
+  try {
+    // The box looks when a job has taught it something.
+    await until("there is a suggestion", async () => {
+      await api("POST", "/jobs", { url: `${shop}/p/2` });
+      return (await api("GET", `/optimization/suggestions?workflowId=${smart.workflowId}&status=open`)).items.length > 0;
+    });
+    await page.reload();
+    await page.getByRole("link", { name: "A better ranking of providers" }).first().waitFor();
+    await at(page, `workflows/${smart.workflowId}`);
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.getByText("applied", { exact: true }).first().waitFor();
+    await page.getByText("Version 2", { exact: false }).first().waitFor();
+  } finally {
+    await fetch(`${new URL(page.url()).origin}/api/v1/providers/${third.id}?force=true`, { method: "DELETE", headers: { authorization: `Bearer ${process.env.GLEANER_KEY}` } });
+  }
 }));
 
 test("a webhook's address is shown once and takes URLs", signedIn(async (page) => {

@@ -1,7 +1,7 @@
 // What lists keep and say, and what a dialog that must not be lost asks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { at, person, signedIn, until } from "./box.mjs";
+import { api, at, person, shop, signedIn, until } from "./box.mjs";
 
 test("a filter that nothing fits is shown, and taken away", signedIn(async (page) => {
   await at(page, "results?domain=nothing.example");
@@ -35,4 +35,55 @@ test("Escape does not give up what was typed when the session has ended", signed
   await page.locator("dialog").last().getByRole("button", { name: "Sign in" }).click();
   await heading.waitFor({ state: "detached" });
   assert.equal(await page.locator("textarea").inputValue(), "https://example.com/not-given-up");
+}));
+
+test("everything that fits a filter is chosen beyond what is loaded, tagged and deleted", signedIn(async (page) => {
+  const urls = Array.from({ length: 450 }, (_, n) => ({ url: `${shop}/many/a${n}`, tags: ["many"] }));
+  await api("POST", "/urls", { urls });
+  await at(page, "urls?tag=many");
+  const all = page.getByText("All 450 URLs that fit the filter are chosen.");
+  await page.getByRole("button", { name: "Choose all 100 shown" }).click();
+  await page.getByText("All 100 loaded are chosen.").waitFor();
+  await page.getByRole("button", { name: "Choose everything that fits the filter" }).click();
+  await all.waitFor();
+  // One that is left out is left out of what is done, too.
+  await page.getByRole("checkbox").first().uncheck();
+  await page.getByText("449 chosen").waitFor();
+  await page.getByRole("button", { name: "Tag", exact: true }).click();
+  await page.getByRole("textbox", { name: /^Tags to add/ }).fill("whole");
+  await page.getByRole("button", { name: "Tag 449 URLs" }).click();
+  await page.getByText("449 URLs were tagged").waitFor();
+  const tagged = await api("GET", "/urls/tags").then(({ items }) => items.find((one) => one.tag === "whole"));
+  assert.equal(tagged.count, 449);
+  // Other filters, another choice.
+  await page.getByRole("button", { name: "Choose all 100 shown" }).click();
+  await page.getByRole("textbox", { name: "Domain" }).fill("nothing.example");
+  await page.getByText("No URL fits these filters").waitFor();
+  assert.equal(await page.getByText(/\d chosen/).count(), 0);
+  await page.getByRole("textbox", { name: "Domain" }).fill("");
+  await page.getByRole("button", { name: "Choose all 100 shown" }).click();
+  await page.getByRole("button", { name: "Choose everything that fits the filter" }).click();
+  await all.waitFor();
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByText("450 URLs were deleted").waitFor();
+  await page.getByText("No URL fits these filters").waitFor();
+}));
+
+test("a file is dropped, and its refused lines are named", signedIn(async (page) => {
+  await at(page, "urls");
+  await page.getByRole("button", { name: "Upload a file" }).click();
+  const zone = page.locator(".drop");
+  const text = `url,tags\n${shop}/dropped/1,dropped\n${shop}/dropped/2,dropped\nftp://nowhere.example/x,dropped\n`;
+  const dataTransfer = await page.evaluateHandle((csv) => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([csv], "dropped.csv", { type: "text/csv" }));
+    return carried;
+  }, text);
+  await zone.dispatchEvent("dragover", { dataTransfer });
+  await page.locator(".drop.over").waitFor();
+  await zone.dispatchEvent("drop", { dataTransfer });
+  await page.getByRole("status").getByText(/2 new, 0 changed, 0 known, 1 refused/).waitFor();
+  await page.getByRole("region", { name: "Refused lines" }).getByText("ftp://nowhere.example/x").waitFor();
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("link", { name: `${shop}/dropped/2` }).waitFor();
 }));

@@ -5,9 +5,20 @@ import { api, at, axe, inPage, signedIn, until, url } from "./box.mjs";
 
 const VIEWS = ["overview", "analytics", "analytics?tab=providers", "analytics?tab=credits", "analytics?tab=quality", "analytics?tab=domains", "sql", "agents", "dashboards", "results", "results?pageType=product", "urls", "jobs", "batches", "schedules", "inputs", "site-sessions", "schemas", "schemas?tab=drift", "providers", "workflows", "benchmarks", "outputs", "monitors", "members", "keys", "plan", "storage", "audit", "profile", "device", "start"];
 
+const asking = new WeakMap();
+
+/** Follows what the page asks for. Its stream of events has no end, so what Playwright calls an idle network may never come. */
+function follow(page) {
+  const open = new Set();
+  page.on("request", (request) => request.headers()["accept"] !== "text/event-stream" && open.add(request));
+  for (const end of ["requestfinished", "requestfailed"]) page.on(end, (request) => open.delete(request));
+  asking.set(page, open);
+}
+
 async function look(page, view) {
-  await page.locator(".bones").first().waitFor({ state: "detached" });
-  await page.waitForLoadState("networkidle").catch(() => undefined);
+  if (!asking.has(page)) follow(page);
+  await page.waitForFunction(() => !document.querySelector(".bones, .waiting"));
+  await until(`${view} has all that it asked for`, () => asking.get(page).size === 0);
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
   const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");

@@ -131,10 +131,24 @@ test("a schedule from its form to its run, its jobs and its day in the calendar"
   const runs = page.getByRole("region", { name: "Runs of the day" });
   await runs.getByText("completed").waitFor();
   await runs.getByRole("button", { name: "Jobs" }).click();
-  await page.getByRole("dialog").getByRole("link", { name: /\/p\/6$/ }).waitFor();
+  const job = page.getByRole("dialog").getByRole("link", { name: /\/p\/6$/ });
+  await job.waitFor();
+  // What a dialog is asked for is its own, and gone with it.
+  const address = page.url();
+  await page.getByRole("dialog").getByLabel("Domain").fill("nothing.example");
+  await page.getByRole("dialog").getByText("No job fits these filters").waitFor();
+  assert.equal(page.url(), address);
+  await page.keyboard.press("Escape");
+  await runs.getByRole("button", { name: "Jobs" }).click();
+  await job.waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "The month before" }).click();
   await page.getByRole("button", { name: /went well/ }).waitFor({ state: "detached" });
+  await page.getByLabel("Month", { exact: true }).fill("2024-02");
+  await page.getByRole("heading", { name: "Runs of February 2024" }).waitFor();
+  const now = new Date();
+  await page.getByLabel("Month", { exact: true }).fill(`${now.getFullYear()}-${String(now.getMonth() + 1).padStart(2, "0")}`);
+  await today.waitFor();
 }));
 
 test("a run that was left out stands in the calendar, too", signedIn(async (page) => {
@@ -150,8 +164,9 @@ test("a run that was left out stands in the calendar, too", signedIn(async (page
 test("a box that restarts under an open page is waited for; what was typed stays", signedIn(async (page) => {
   await at(page, "jobs");
   await page.getByText("live", { exact: true }).waitFor();
-  await page.evaluate(() => window.open(`${location.origin}/console#/urls`));
-  const other = await page.context().waitForEvent("page", { timeout: 5_000 }).catch(() => page.context().pages().at(-1));
+  const opened = page.context().waitForEvent("page");
+  await page.evaluate(() => void window.open(`${location.origin}/console#/urls`));
+  const other = await opened;
   await other.getByRole("button", { name: "Add URLs" }).click();
   await other.locator("textarea").fill(`${shop}/p/7?restarted`);
   await fetch(`${shop}/control/restart`);

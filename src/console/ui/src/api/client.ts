@@ -1,11 +1,11 @@
 // The API as typed calls. The session's cookie goes along by itself and counts because of the header; nothing that could be
 // used as a credential is ever held here.
 import { signal } from "@preact/signals";
-import type { Operations } from "../generated/api";
+import type { Calls } from "../generated/api";
 
 /** The paths of operations, in templates as the reference has them. */
-type Call = Operations[keyof Operations]["call"];
-type OfCall<C extends Call> = { [K in keyof Operations]: Operations[K]["call"] extends C ? Operations[K] : never }[keyof Operations];
+type Call = keyof Calls;
+type OfCall<C extends Call> = Calls[C];
 type Named<P extends string> = P extends `${string}{${infer N}}${infer R}` ? { [K in N]: string } & Named<R> : unknown;
 
 interface Options<C extends Call> {

@@ -3,6 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { said } from "../api/client";
 import { toast } from "../app/state";
+import type { RunView } from "../generated/api";
 
 type Children = { children?: ComponentChildren };
 
@@ -62,12 +63,13 @@ export function Act({ does, kind, small, disabled, sure, children }: Children & 
   );
 }
 
-export function Field({ label, hint, children }: Children & { label: string; hint?: ComponentChildren }) {
+export function Field({ label, hint, fault, children }: Children & { label: string; hint?: ComponentChildren; fault?: string | undefined }) {
   return (
     <label class="field">
       <span>{label}</span>
       {children}
       {hint && <small>{hint}</small>}
+      {fault && <small class="wrong" role="status">{fault}</small>}
     </label>
   );
 }
@@ -201,13 +203,16 @@ const KINDS: Record<string, string> = {
   succeeded: "good", success: "good", completed: "good", ok: "good", published: "good", delivered: "good", active: "good", applied: "good", repaired: "good", approved: "good", on: "good", done: "good", unchanged: "good",
   failed: "bad", broken: "bad", disabled: "bad", expired: "bad", blocked: "bad", provider_error: "bad", network_error: "bad", denied: "bad", firing: "bad", bounced: "bad", error: "bad", no_room: "bad",
   running: "info", moving: "info", queued: "", pending: "", open: "info", repairing: "info",
-  canceled: "", timeout: "warn", low_quality: "warn", target_error: "warn", drifting: "warn", failing: "warn", throttled: "warn", skipped_overlap: "warn", skipped_misfire: "warn", no_urls: "warn", outage: "warn", no_data: "warn",
+  canceled: "", timeout: "warn", low_quality: "warn", target_error: "warn", drifting: "warn", failing: "warn", throttled: "warn", skipped_overlap: "warn", skipped_misfire: "warn", no_urls: "warn", outage: "warn", no_data: "warn", "a value is missing": "warn",
 };
 
 /** A state in a word and a colour. */
 export function Badge({ state }: { state: string }) {
   return <span class={`badge ${KINDS[state] ?? ""}`}>{state.replaceAll("_", " ")}</span>;
 }
+
+/** Whether a schedule's run came to nothing: it could not submit its jobs, or none of them succeeded. */
+export const hasFailed = (run: RunView) => run.status === "failed" || (run.status === "completed" && run.failed > 0 && run.succeeded === 0);
 
 /** Tags, or the word for none of them. */
 export function Tags({ tags, none }: { tags: readonly string[]; none?: string }) {

@@ -2,14 +2,14 @@
 import { useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useLoad } from "../api/use";
-import { Badge, Bones, Empty, Panel, Trouble } from "../parts/basic";
+import { Badge, Bones, Empty, hasFailed, Panel, Trouble } from "../parts/basic";
 import { late, number, Time } from "../parts/figures";
 import { Rows } from "../parts/list";
 import type { RunView } from "../generated/api";
 
 const PAGE = 200;
-/** A schedule of each minute has 45,000 runs a month: the newest are shown, and that there are more is said. */
-const PAGES_MAX = 12;
+/** A schedule of each minute has 45,000 runs a month: so many pages of its newest are shown, and where they begin is said. */
+const PAGES_MAX = 50;
 const WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const GROUPS = [["accent", "completed", "went well"], ["bad", "failed", "failed"], ["warn", "skipped_overlap", "left out"], ["info", "skipped_misfire", "missed"]] as const;
 const monthName = late(() => new Intl.DateTimeFormat("en", { month: "long", year: "numeric" }));
@@ -19,30 +19,33 @@ const dayOf = (at: Date) => `${at.getFullYear()}-${at.getMonth()}-${at.getDate()
 
 interface Month {
   days: Map<string, RunView[]>;
-  isCut: boolean;
+  /** The oldest run that is shown, where there are older ones in the month. */
+  cutAt: string | undefined;
 }
 
 /** The runs that were due in the month, by days of the reader's zone. */
 async function month(id: string, from: Date, signal: AbortSignal): Promise<Month> {
   const to = new Date(from.getFullYear(), from.getMonth() + 1, 1);
+  const query = { scheduleId: id, from: from.toISOString(), to: to.toISOString(), limit: PAGE };
   const days = new Map<string, RunView[]>();
   let cursor: string | null = null;
+  let oldest: RunView | undefined;
   for (let page = 0; page < PAGES_MAX; page++) {
-    const found: { items: RunView[]; nextCursor: string | null } = await api("GET /api/v1/schedules/runs", { query: { scheduleId: id, limit: PAGE, ...(cursor && { cursor }) }, signal });
+    const found: { items: RunView[]; nextCursor: string | null } = await api("GET /api/v1/schedules/runs", { query: { ...query, ...(cursor && { cursor }) }, signal });
     for (const run of found.items) {
-      const at = new Date(run.scheduledFor);
-      if (at < from || at >= to) continue;
-      const day = dayOf(at);
-      days.set(day, [...(days.get(day) ?? []), run]);
+      const day = dayOf(new Date(run.scheduledFor));
+      const known = days.get(day);
+      if (known) known.push(run);
+      else days.set(day, [run]);
     }
-    const last = found.items.at(-1);
+    oldest = found.items.at(-1) ?? oldest;
     cursor = found.nextCursor;
-    if (!cursor || (last && new Date(last.scheduledFor) < from)) return { days, isCut: false };
+    if (!cursor) return { days, cutAt: undefined };
   }
-  return { days, isCut: true };
+  return { days, cutAt: oldest?.scheduledFor };
 }
 
-const groupOf = (run: RunView) => (run.status === "completed" && run.failed > 0 && run.succeeded === 0 ? "failed" : run.status === "no_urls" ? "completed" : run.status);
+const groupOf = (run: RunView) => (hasFailed(run) ? "failed" : run.status === "no_urls" ? "completed" : run.status);
 
 function told(runs: readonly RunView[]): string {
   const counts = GROUPS.map(([, status, word]) => [runs.filter((run) => groupOf(run) === status).length, word] as const);
@@ -70,13 +73,20 @@ export function Calendar({ id, turn, onJobs }: { id: string; turn: number; onJob
   const [from, setFrom] = useState(() => new Date(new Date().getFullYear(), new Date().getMonth(), 1));
   const [open, setOpen] = useState<string>();
   const found = useLoad((signal) => month(id, from, signal), [id, from.getTime(), turn]);
-  const step = (months: number) => {
+  const show = (year: number, monthOfYear: number) => {
     setOpen(undefined);
-    setFrom(new Date(from.getFullYear(), from.getMonth() + months, 1));
+    setFrom(new Date(year, monthOfYear, 1));
+  };
+  const step = (months: number) => show(from.getFullYear(), from.getMonth() + months);
+  const pick = (text: string) => {
+    // Where a browser has no such field, a text of this shape is typed.
+    const [, year, picked] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
+    if (year && picked) show(Number(year), Number(picked) - 1);
   };
   const count = new Date(from.getFullYear(), from.getMonth() + 1, 0).getDate();
   const lead = (from.getDay() + 6) % 7;
   const runs = open ? (found.value?.days.get(open) ?? []) : [];
+  const inView = `${from.getFullYear()}-${String(from.getMonth() + 1).padStart(2, "0")}`;
   const isNow = from.getTime() >= new Date(new Date().getFullYear(), new Date().getMonth(), 1).getTime();
   return (
     <Panel
@@ -84,8 +94,11 @@ export function Calendar({ id, turn, onJobs }: { id: string; turn: number; onJob
       side={
         <>
           <span class="legend">{GROUPS.map(([colour, , word]) => <span key={word}><i class={colour} /> {word}</span>)}</span>
-          <button type="button" class="button small" aria-label="The month before" onClick={() => step(-1)}>←</button>
-          <button type="button" class="button small" aria-label="The month after" disabled={isNow} onClick={() => step(1)}>→</button>
+          <span class="row whole">
+            <button type="button" class="button small" aria-label="The month before" onClick={() => step(-1)}>←</button>
+            <input type="month" class="month" aria-label="Month" placeholder="2026-01" value={inView} onChange={(event) => pick(event.currentTarget.value)} />
+            <button type="button" class="button small" aria-label="The month after" disabled={isNow} onClick={() => step(1)}>→</button>
+          </span>
         </>
       }
     >
@@ -100,7 +113,7 @@ export function Calendar({ id, turn, onJobs }: { id: string; turn: number; onJob
               return <Day key={day} at={at} runs={found.value?.days.get(day) ?? []} isOpen={day === open} onOpen={() => setOpen(day === open ? undefined : day)} />;
             })}
           </div>
-          {found.value.isCut && <p class="note warn">It ran too often for all of the month to be shown: the newest runs are.</p>}
+          {found.value.cutAt && <p class="note warn">It ran more than {number(PAGE * PAGES_MAX)} times this month. Shown are the newest of them, from <Time at={found.value.cutAt} exact /> on; days before that are not empty.</p>}
           {open && (runs.length === 0 ? <Empty title="No runs that day" /> : (
             <Rows label="Runs of the day" rows={runs} id={(run) => run.id} columns={[
               { title: "Due", cell: (run) => <Time at={run.scheduledFor} exact /> },

@@ -87,11 +87,16 @@ function Run({ of }: { of: InputRunView }) {
   );
 }
 
+const stateOf = (row: InputView) => (!row.isEnabled ? "off" : row.failures > 0 ? "failing" : "on");
+
 function InputPage({ id }: { id: string }) {
   const found = useLoad((signal) => api("GET /api/v1/inputs/{id}", { path: { id }, signal }), [id]);
   const runs = useList((cursor, signal) => (found.value?.kind === "webhook" ? Promise.resolve({ items: [], nextCursor: null }) : api("GET /api/v1/inputs/{id}/runs", { path: { id }, query: { limit: 25, ...(cursor && { cursor }) }, signal })), [id, found.value?.kind]);
   const [tree, setTree] = useState<string>();
-  const again = useCalm(runs.refresh);
+  const again = useCalm(() => {
+    runs.refresh();
+    found.reload();
+  });
   useEvents("input.*,batch.completed", again, again);
   if (found.error && !found.value) return <Trouble error={found.error} retry={found.reload} />;
   if (!found.value) return <Bones />;
@@ -123,7 +128,8 @@ function InputPage({ id }: { id: string }) {
       <div class="stack">
         {found.error && <Trouble error={found.error} retry={found.reload} />}
         {row.disabledReason && <p class="note warn">{row.disabledReason}</p>}
-        <Panel title="Settings" side={<Badge state={row.isEnabled ? "on" : "off"} />}>
+        {row.isEnabled && row.failures > 0 && <p class="note warn">{row.failures === 1 ? "Its last run failed" : `Its last ${number(row.failures)} runs failed`}; why stands beside the run below.</p>}
+        <Panel title="Settings" side={<Badge state={stateOf(row)} />}>
           <Facts of={[
             ["Kind", row.kind],
             ["When", row.cron ? `${inWords(row.cron)} (${row.timezone})` : "when somebody runs it"],
@@ -187,7 +193,7 @@ export function Inputs() {
             { title: "Name", cell: (row) => <a href={`#/inputs/${row.id}`}>{row.name}</a> },
             { title: "Kind", cell: (row) => row.kind },
             { title: "When", cell: when },
-            { title: "State", cell: (row) => <Badge state={row.isEnabled ? "on" : "off"} /> },
+            { title: "State", cell: (row) => <Badge state={stateOf(row)} /> },
             { title: "Last", cell: (row) => <Time at={row.lastRunAt} /> },
             { title: "Next", cell: (row) => <Time at={row.nextRunAt} /> },
           ]}

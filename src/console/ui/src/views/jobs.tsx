@@ -1,5 +1,5 @@
 // Jobs: a list that follows what happens, and the page of one with its attempts.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useEvents } from "../api/live";
 import { useList, useLoad } from "../api/use";
@@ -27,9 +27,20 @@ export function useCalm(does: () => void): () => void {
   };
 }
 
-export function JobList({ fixed }: { fixed?: { batchId?: string; scheduleRunId?: string } }) {
-  const query = here.value.query;
-  const [status, domain, tag, error] = ["status", "domain", "tag", "error"].map((name) => query.get(name) ?? "") as [JobStatus | "", string, string, Outcome | ""];
+type Filters = Partial<Record<"status" | "domain" | "tag" | "error", string>>;
+
+/** The filters of a page stand in its address, so that a link leads to them; those of a dialog are gone with it. */
+function useFilters(inDialog: boolean): [Filters, (change: Filters) => void] {
+  const [own, setOwn] = useState<Filters>({});
+  if (inDialog) return [own, (change) => setOwn({ ...own, ...change })];
+  return [Object.fromEntries(here.value.query), ask];
+}
+
+export function JobList({ fixed, inDialog = false }: { fixed?: { batchId?: string; scheduleRunId?: string }; inDialog?: boolean }) {
+  const [filters, put] = useFilters(inDialog);
+  const { domain = "", tag = "" } = filters;
+  const status = (filters.status ?? "") as JobStatus | "";
+  const error = (filters.error ?? "") as Outcome | "";
   const list = useList(
     (cursor, signal) =>
       api("GET /api/v1/jobs", { query: { ...fixed, ...(status && { status }), domain, ...(tag && { tag: [tag] }), ...(error && { error }), limit: 50, ...(cursor && { cursor }) }, signal }),
@@ -40,9 +51,9 @@ export function JobList({ fixed }: { fixed?: { batchId?: string; scheduleRunId?:
   return (
     <Panel flush>
       <div class="filters">
-        <Choice label="State" value={status} options={STATES} onPick={(picked) => ask({ status: picked })} />
-        <input type="text" placeholder="Domain" aria-label="Domain" value={domain} onInput={(event) => ask({ domain: event.currentTarget.value })} />
-        <input type="text" placeholder="Tag" aria-label="Tag" value={tag} onInput={(event) => ask({ tag: event.currentTarget.value })} />
+        <Choice label="State" value={status} options={STATES} onPick={(picked) => put({ status: picked })} />
+        <input type="text" placeholder="Domain" aria-label="Domain" value={domain} onInput={(event) => put({ domain: event.currentTarget.value })} />
+        <input type="text" placeholder="Tag" aria-label="Tag" value={tag} onInput={(event) => put({ tag: event.currentTarget.value })} />
         <span class={`badge ${live ? "good" : ""}`} title={live ? "The list follows what happens" : "Not connected to the events; the list is as it was loaded"}>
           {live ? "live" : "not live"}
         </span>

@@ -1,11 +1,12 @@
 // An output as it is asked for: to an endpoint, a chat, a feed, a table of PostgreSQL, files here or away, or as letters; with its
 // condition tried as one types.
-import { useEffect, useState } from "preact/hooks";
-import { api, local, said } from "../api/client";
+import { useState } from "preact/hooks";
+import { api, local } from "../api/client";
 import { toast } from "../app/state";
 import { Check, Choice, Field, Form, Secret, Text } from "../parts/basic";
-import { number, Time, ZONE } from "../parts/figures";
-import type { ChatProduct, DryRunView, EmailTerms, EmailView, EmailWhen, EventView, FileFormat, FilesOfOutput, FilesView, OutputKind, OutputView, PostgresOfOutput, S3OfFiles, SftpOfFiles, SslMode, WriteMode } from "../generated/api";
+import { ZONE } from "../parts/figures";
+import type { ChatProduct, EmailTerms, EmailView, EmailWhen, EventView, FileFormat, FilesOfOutput, FilesView, OutputKind, OutputView, PostgresOfOutput, S3OfFiles, SftpOfFiles, SslMode, WriteMode } from "../generated/api";
+import { Tried, useTrial } from "./tried";
 
 export const KINDS = [["webhook", "Webhook"], ["chat", "Chat message"], ["feed", "Feed to subscribe to"], ["postgres", "PostgreSQL table"], ["files", "Files"], ["email", "Letters by email"]] as const;
 const PRODUCTS = [["slack", "Slack"], ["mattermost", "Mattermost"], ["teams", "Microsoft Teams"], ["discord", "Discord"]] as const;
@@ -24,32 +25,7 @@ const EVENTS = Object.keys(OFFERED);
 const ROWS_ONLY: readonly OutputKind[] = ["postgres", "files"];
 export const WHEN = [["immediately", "At once"], ["hourly", "Together, an hour after the first"], ["daily", "Together, once a day"]] as const;
 const HOUR_USUAL = 8;
-const TYPE_AFTER_MS = 350;
 const listed = (text: string) => text.split(",").map((one) => one.trim()).filter(Boolean);
-
-/** What the output would say of the last events, while its condition is being typed. */
-function Tried({ id, condition }: { id: string; condition: string }) {
-  const [told, setTold] = useState<DryRunView | string>();
-  useEffect(() => {
-    const control = new AbortController();
-    const timer = setTimeout(() => {
-      api("POST /api/v1/outputs/{id}/test", { path: { id }, body: { dryRun: true, condition: condition.trim() || null }, signal: control.signal }).then((view) => setTold(view.dryRun ?? undefined), (error: unknown) => !control.signal.aborted && setTold(said(error)));
-    }, TYPE_AFTER_MS);
-    return () => {
-      clearTimeout(timer);
-      control.abort();
-    };
-  }, [id, condition]);
-  if (told === undefined) return null;
-  if (typeof told === "string") return <p class="note warn" role="status">{told}</p>;
-  const matching = told.events.filter((event) => event.verdict === "delivered");
-  return (
-    <p class="note" role="status">
-      Of the last {number(told.events.length)} events {number(matching.length)} would be delivered
-      {matching[0] && <>, the newest <Time at={matching[0].at} /> ({matching[0].kind})</>}.
-    </p>
-  );
-}
 
 type Part<T> = { of: T; put: (change: Partial<T>) => void; known: boolean };
 
@@ -218,15 +194,13 @@ export function OutputForm({ known, onDone }: { known?: OutputView; onDone: () =
   const isRows = ROWS_ONLY.includes(kind);
   // Those that it has are shown, too: rows may be asked for by job.succeeded or result.*.
   const shownEvents = [...new Set([...(isRows ? ["result.new", "result.changed"] : EVENTS), ...(known?.events ?? [])])];
+  const chosen = isRows ? events.filter((one) => shownEvents.includes(one)) : [...events];
+  const filter = { events: chosen, tags: listed(tags), pageTypes: listed(pageTypes), domain: domain.trim() || null, condition: condition.trim() || null };
+  const trial = useTrial(filter);
   const send = async () => {
-    const chosen = isRows ? events.filter((one) => shownEvents.includes(one)) : [...events];
     const body = {
       name: name || null,
-      events: chosen,
-      tags: listed(tags),
-      pageTypes: listed(pageTypes),
-      domain: domain || null,
-      condition: condition.trim() || null,
+      ...filter,
       ...(hasUrl && url && { url }),
       ...(kind === "chat" && { product }),
       ...(kind === "postgres" && { postgres: { ...postgres, password: postgres.password || null } }),
@@ -234,7 +208,7 @@ export function OutputForm({ known, onDone }: { known?: OutputView; onDone: () =
       ...(kind === "email" && { email: termsOf(letters, known?.email) }),
     };
     if (known) {
-      const clear = [...(domain ? [] : ["domain" as const]), ...(condition.trim() ? [] : ["condition" as const])];
+      const clear = [...(filter.domain ? [] : ["domain" as const]), ...(filter.condition ? [] : ["condition" as const])];
       await api("PATCH /api/v1/outputs/{id}", { path: { id: known.id }, body: { ...body, clear } });
       toast("Saved");
       return onDone();
@@ -259,17 +233,18 @@ export function OutputForm({ known, onDone }: { known?: OutputView; onDone: () =
       {kind === "email" && <LetterFields of={letters} put={(change) => setLetters({ ...letters, ...change })} />}
       <fieldset class="permissions">
         <legend>Events</legend>
+        {trial.faults.events && <small class="wrong" role="status">{trial.faults.events}</small>}
         {shownEvents.map((event) => <Check key={event} label={event} on={events.includes(event)} onSet={() => toggle(event)} />)}
       </fieldset>
       <div class="two">
-        <Field label="Tags" hint="All must be there."><Text value={tags} onText={setTags} /></Field>
-        <Field label="Domain"><Text value={domain} onText={setDomain} /></Field>
-        <Field label="Page types"><Text value={pageTypes} onText={setPageTypes} /></Field>
+        <Field label="Tags" hint="All must be there." fault={trial.faults.tags}><Text value={tags} onText={setTags} /></Field>
+        <Field label="Domain" fault={trial.faults.domain}><Text value={domain} onText={setDomain} /></Field>
+        <Field label="Page types" fault={trial.faults.pageTypes}><Text value={pageTypes} onText={setPageTypes} /></Field>
       </div>
-      <Field label="Condition" hint='Such as: drop(price) > 10% or availability == "in_stock"'>
+      <Field label="Condition" fault={trial.faults.condition} hint='Such as: drop(price) > 10% or availability == "in_stock"'>
         <textarea class="mono" rows={3} value={condition} onInput={(event) => setCondition(event.currentTarget.value)} />
       </Field>
-      {known && <Tried id={known.id} condition={condition} />}
+      <Tried trial={trial} />
     </Form>
   );
 }

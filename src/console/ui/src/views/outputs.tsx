@@ -1,5 +1,5 @@
 // Outputs: what leaves by itself, with the condition tried as one types, and the log of deliveries.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
@@ -26,6 +26,9 @@ function Recover({ id, onDone }: { id: string; onDone: () => void }) {
   );
 }
 
+/** How often a delivery is looked at that is on its way. */
+const LOOK_EVERY_MS = 2_000;
+
 function Deliveries({ id }: { id: string }) {
   const [state, setState] = useState<DeliveryState | "">("");
   const list = useList((cursor, signal) => api("GET /api/v1/outputs/{id}/deliveries", { path: { id }, query: { ...(state && { state }), limit: 40, ...(cursor && { cursor }) }, signal }), [id, state]);
@@ -34,6 +37,12 @@ function Deliveries({ id }: { id: string }) {
     toast("It is tried again");
     list.reload();
   };
+  const isDue = list.items?.some((row) => row.state === "pending" && row.nextTryAt !== null && Date.parse(row.nextTryAt) < Date.now() + LOOK_EVERY_MS) ?? false;
+  useEffect(() => {
+    if (!isDue) return;
+    const timer = setInterval(() => !document.hidden && list.refresh(), LOOK_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [isDue]);
   return (
     <Panel title="Deliveries" flush side={<Choice label="State" value={state} options={[["", "All"], ["pending", "Waiting"], ["delivered", "Delivered"], ["failed", "Failed"]] as const} onPick={setState} />}>
       <List
@@ -47,7 +56,7 @@ function Deliveries({ id }: { id: string }) {
           { title: "State", cell: (row) => <Badge state={row.state} /> },
           { title: "Tries", cell: (row) => row.attempts.map((one) => <div key={one.at}>{one.status ?? "–"} <span class="dim">{millis(one.durationMs)} {one.told.slice(0, 120)}</span></div>) },
           { title: "Next", cell: (row) => <Time at={row.nextTryAt} /> },
-          { title: "", cell: (row) => may("integrations:write") && row.state !== "pending" && <Act small does={again(row.id)}>Redeliver</Act> },
+          { title: "", cell: (row) => may("integrations:write") && (row.state !== "pending" || row.attempts.length > 0) && <Act small does={again(row.id)}>{row.state === "pending" ? "Try now" : "Redeliver"}</Act> },
         ]}
       />
     </Panel>

@@ -1,13 +1,14 @@
 // What came in, what it cost, and what needs somebody.
 import type { ComponentChildren } from "preact";
-import { useMemo, useState } from "preact/hooks";
-import { api, ApiError, said } from "../api/client";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { api, ApiError, said, SIGNED_IN_AGAIN } from "../api/client";
 import { everyPage, useLoad } from "../api/use";
 import { may, me } from "../app/state";
-import { Bones, Choice, Empty, Head, Panel, Trouble } from "../parts/basic";
+import { Bones, Choice, Empty, hasFailed, Head, Panel, Trouble } from "../parts/basic";
 import { bytes, compact, many, millis, number, percent, Share, Time, ZONE } from "../parts/figures";
 import { Plot } from "../parts/lazy";
 import { Rows } from "../parts/list";
+import type { RunView, ScheduleView } from "../generated/api";
 
 const DAY_MS = 86_400_000;
 const PERIODS = [["1", "24 hours"], ["7", "7 days"], ["30", "30 days"], ["90", "90 days"]] as const;
@@ -34,10 +35,15 @@ interface Worry {
   text: string;
   about: string;
   href?: string;
+  /** That something could not be looked at; it is tried again when the network is back. */
+  isGap?: boolean;
 }
 
 /** Failed runs are told of for so long. */
 const RUNS_DAYS = 7;
+/** Runs of all schedules are looked through so far; those that had none among them are asked one by one, so many of them. */
+const RUNS_PAGES_MAX = 3;
+const ASKED_MAX = 20;
 
 /** Where something may wait for somebody: what is looked at, who may see it, and what is found there. */
 type Look = readonly [what: string, needs: string, find: (signal: AbortSignal) => Promise<Worry[]>];
@@ -59,12 +65,14 @@ const LOOKS: readonly Look[] = [
     const all = await everyPage((cursor) => api("GET /api/v1/outputs", { query: { limit: 200, ...(cursor && { cursor }) }, signal }));
     return all.flatMap((one) => (one.state === "failing" || one.disabledReason ? [{ text: `${one.name} is ${one.state}`, about: one.lastError ?? one.disabledReason?.replaceAll("_", " ") ?? "", href: `#/outputs/${one.id}` }] : []));
   }],
-  ["inputs", "integrations:read", async (signal) => switchedOff("inputs", await everyPage((cursor) => api("GET /api/v1/inputs", { query: { isEnabled: false, limit: 200, ...(cursor && { cursor }) }, signal })))],
-  ["schedules", "schedules:read", async (signal) => switchedOff("schedules", await everyPage((cursor) => api("GET /api/v1/schedules", { query: { isEnabled: false, limit: 200, ...(cursor && { cursor }) }, signal })))],
-  ["schedules' runs", "schedules:read", async (signal) => {
-    const { items } = await api("GET /api/v1/schedules/runs", { query: { status: "failed", limit: 5 }, signal });
-    const recent = items.filter((one) => Date.parse(one.firedAt ?? one.scheduledFor) > Date.now() - RUNS_DAYS * DAY_MS);
-    return recent.map((one) => ({ text: "A schedule's run failed", about: one.message ?? one.scheduledFor, href: `#/schedules/${one.scheduleId}` }));
+  ["inputs", "integrations:read", async (signal) => {
+    const all = await everyPage((cursor) => api("GET /api/v1/inputs", { query: { limit: 200, ...(cursor && { cursor }) }, signal }));
+    const failing = all.filter((one) => one.isEnabled && one.failures > 0);
+    return [...switchedOff("inputs", all), ...failing.map((one) => ({ text: `${one.name} fails`, about: one.failures === 1 ? "its last run failed" : `its last ${number(one.failures)} runs failed`, href: `#/inputs/${one.id}` }))];
+  }],
+  ["schedules", "schedules:read", async (signal) => {
+    const all = await everyPage((cursor) => api("GET /api/v1/schedules", { query: { limit: 200, ...(cursor && { cursor }) }, signal }));
+    return [...switchedOff("schedules", all), ...(await failedLast(all, signal))];
   }],
   ["monitors", "bi:read", async (signal) => {
     const all = await Promise.all((["firing", "error"] as const).map((state) => api("GET /api/v1/monitors", { query: { state, isEnabled: true, limit: 200 }, signal })));
@@ -77,6 +85,31 @@ function switchedOff(place: string, all: readonly { id: string; name: string; di
   return all.flatMap((one) => (one.disabledReason ? [{ text: `${one.name} was switched off`, about: one.disabledReason, href: `#/${place}/${one.id}` }] : []));
 }
 
+const hasEnded = (run: RunView) => ["completed", "no_urls", "failed"].includes(run.status);
+
+/** Schedules that are on and whose newest run came to nothing. */
+async function failedLast(all: readonly ScheduleView[], signal: AbortSignal): Promise<Worry[]> {
+  const from = new Date(Date.now() - RUNS_DAYS * DAY_MS).toISOString();
+  const left = new Map(all.filter((one) => one.isEnabled && one.lastRunAt && one.lastRunAt >= from).map((one) => [one.id, one]));
+  const found: Worry[] = [];
+  const look = (run: RunView) => {
+    const schedule = left.get(run.scheduleId);
+    if (!schedule || !hasEnded(run)) return;
+    left.delete(schedule.id);
+    if (hasFailed(run)) found.push({ text: `${schedule.name}: the last run failed`, about: run.message ?? `${many(run.failed, "job")} failed, none succeeded`, href: `#/schedules/${schedule.id}` });
+  };
+  let cursor: string | null = null;
+  for (let page = 0; page < RUNS_PAGES_MAX && left.size > 0; page++) {
+    const runs: { items: RunView[]; nextCursor: string | null } = await api("GET /api/v1/schedules/runs", { query: { from, limit: 200, ...(cursor && { cursor }) }, signal });
+    runs.items.forEach(look);
+    cursor = runs.nextCursor;
+    if (!cursor) return found;
+  }
+  const rest = [...left.keys()].slice(0, ASKED_MAX).map((scheduleId) => api("GET /api/v1/schedules/runs", { query: { scheduleId, from, limit: 5 }, signal }));
+  for (const { items } of await Promise.all(rest)) items.forEach(look);
+  return found;
+}
+
 /** What the plan does not include is no fault. */
 const isRefused = (reason: unknown) => reason instanceof ApiError && reason.status === 403;
 
@@ -87,13 +120,20 @@ async function worries(signal: AbortSignal): Promise<Worry[]> {
   const found = settled.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
   const failed = settled.flatMap((one, index) => (one.status === "rejected" && !isRefused(one.reason) ? [{ what: looks[index]?.[0], reason: one.reason as unknown }] : []));
   if (failed[0] && !settled.some((one) => one.status === "fulfilled")) throw failed[0].reason;
-  if (failed[0]) found.unshift({ text: `Could not be looked at: ${failed.map((one) => one.what).join(", ")}`, about: said(failed[0].reason) });
+  if (failed[0]) found.unshift({ text: `Could not be looked at: ${failed.map((one) => one.what).join(", ")}`, about: said(failed[0].reason), isGap: true });
   if (!me.value?.user.emailVerifiedAt) found.unshift({ text: "Your email address is not verified", about: "SQL and invitations need it", href: "#/profile" });
   return found;
 }
 
 function Attention() {
   const found = useLoad(worries, []);
+  const hasGap = found.value?.some((one) => one.isGap) ?? false;
+  useEffect(() => {
+    if (!hasGap) return;
+    const events = ["online", SIGNED_IN_AGAIN];
+    events.forEach((name) => window.addEventListener(name, found.reload));
+    return () => events.forEach((name) => window.removeEventListener(name, found.reload));
+  }, [hasGap]);
   return (
     <Panel title="Needs attention" flush>
       {found.error && <Trouble error={found.error} retry={found.reload} />}

@@ -1,9 +1,9 @@
 // A person: their address, where they are signed in, their data, leaving.
 import { useState } from "preact/hooks";
-import { api, endSession, local } from "../api/client";
-import { useList } from "../api/use";
+import { api, ApiError, endSession, local, providerSignIn } from "../api/client";
+import { useList, useLoad } from "../api/use";
 import { me, toast, whoAmI } from "../app/state";
-import { Act, Dialog, Empty, Field, Form, Head, Panel, Text } from "../parts/basic";
+import { Act, Bones, Dialog, Empty, Field, Form, Head, Panel, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
 import { bytes, many, Time } from "../parts/figures";
 import { List } from "../parts/list";
@@ -30,10 +30,39 @@ function Export() {
   );
 }
 
+/** For so long a sign-in through the company's account counts as one that was just made. */
+const FRESH_MS = 10 * 60_000;
+
+/** Erasing, where the company's account was the way in: there is no password to ask for, but the sign-in must be a new one. */
+function Again({ onDone }: { onDone: () => void }) {
+  return (
+    <div class="stack">
+      <p class="note">You signed in with your company’s account more than ten minutes ago. Sign in with it once more and come back here: nothing is erased by that.</p>
+      <div class="row end">
+        <button type="button" class="button" onClick={onDone}>Cancel</button>
+        <a class="button main" href={providerSignIn()}>Sign in again</a>
+      </div>
+    </div>
+  );
+}
+
 function Erase({ onDone }: { onDone: () => void }) {
   const [password, setPassword] = useState("");
+  const [isOld, setOld] = useState(false);
+  const sessions = useLoad((signal) => api("GET /api/v1/account/sessions", { signal }), []);
+  const current = sessions.value?.items.find((one) => one.isCurrent);
+  if (sessions.error) return <Trouble error={sessions.error} retry={sessions.reload} />;
+  if (!sessions.value) return <Bones />;
+  const isByProvider = current?.isByProvider ?? false;
+  if (isByProvider && (isOld || Date.now() - Date.parse(current?.createdAt ?? "") > FRESH_MS)) return <Again onDone={onDone} />;
   const send = async () => {
-    await api("DELETE /api/v1/account", { body: { password } });
+    try {
+      await api("DELETE /api/v1/account", { body: isByProvider ? {} : { password } });
+    } catch (error) {
+      // The box's clock decides, and time passes while this is read.
+      if (isByProvider && error instanceof ApiError && error.status === 403) return setOld(true);
+      throw error;
+    }
     await endSession().catch(() => undefined);
     toast("Your account is being erased");
     await whoAmI();
@@ -41,9 +70,11 @@ function Erase({ onDone }: { onDone: () => void }) {
   return (
     <Form send="Erase for good" onSend={send} onCancel={onDone}>
       <p class="note bad">Your account and what tells you in it are erased everywhere. What the organization collected stays.</p>
-      <Field label="Your password">
-        <Text type="password" required autocomplete="current-password" value={password} onText={setPassword} />
-      </Field>
+      {isByProvider ? <p>You signed in with your company’s account just now, so no password is asked for.</p> : (
+        <Field label="Your password">
+          <Text type="password" required autocomplete="current-password" value={password} onText={setPassword} />
+        </Field>
+      )}
     </Form>
   );
 }

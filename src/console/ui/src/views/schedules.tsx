@@ -126,7 +126,7 @@ function Runs({ id, turn }: { id: string; turn: number }) {
           ]}
         />
       </Panel>
-      {open && <Dialog wide title="Jobs of the run" onClose={() => setOpen(undefined)}><JobList fixed={{ scheduleRunId: open }} /></Dialog>}
+      {open && <Dialog wide title="Jobs of the run" onClose={() => setOpen(undefined)}><JobList inDialog fixed={{ scheduleRunId: open }} /></Dialog>}
     </>
   );
 }

@@ -1,22 +1,22 @@
 // URLs: filters, tags, bulk changes, upload, and the page of one.
-import { useState } from "preact/hooks";
-import { api, said } from "../api/client";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api } from "../api/client";
 import { useList } from "../api/use";
-import { ask, go, here, may, toast } from "../app/state";
+import { ask, here, may, toast } from "../app/state";
 import { Act, Badge, Choice, Dialog, Empty, Field, Form, Head, Panel, Tags, Text } from "../parts/basic";
-import { number, Time } from "../parts/figures";
+import { many, number, Time } from "../parts/figures";
 import { List } from "../parts/list";
-import type { JobStatus, UrlUpdate, UrlView } from "../generated/api";
+import type { JobStatus, UrlView } from "../generated/api";
+import { BulkTag, BulkType, BulkUntag, collect, Going, remove, useEverything, useParts, words, type Everything } from "./bulk";
 import { UrlPage } from "./url";
 import { Upload } from "./upload";
 
 const STATES = [["", "Any state"], ["succeeded", "Succeeded"], ["failed", "Failed"], ["running", "Running"], ["queued", "Queued"], ["canceled", "Canceled"]] as const;
-const BATCH_MAX = 1_000;
-/** What the API does for one URL a call is done for so many, a few at once. */
-const CHANGED_MAX = 1_000;
-const AT_ONCE = 4;
-
-const words = (text: string) => text.split(/[\s,]+/).map((word) => word.trim()).filter(Boolean);
+const SHOWN_AT_ONCE = 100;
+/** The most that a page of the API has. */
+const GATHERED_AT_ONCE = 200;
+/** More than so many jobs are submitted only when that was meant. */
+const ASKED_FROM = 1_000;
 
 function Add({ onDone }: { onDone: () => void }) {
   const [urls, setUrls] = useState("");
@@ -56,128 +56,129 @@ function Add({ onDone }: { onDone: () => void }) {
   );
 }
 
-interface Bulk {
-  chosen: UrlView[];
-  onDone: () => void;
-}
-
-/** Changes each of them by what it is now; those that it cannot do are told. */
-async function changeEach(urls: UrlView[], change: (now: UrlView) => UrlUpdate): Promise<void> {
-  if (urls.length > CHANGED_MAX) throw new Error(`Choose ${number(CHANGED_MAX)} URLs at most`);
-  const left = [...urls];
-  const failed: string[] = [];
-  const work = async () => {
-    for (let url = left.pop(); url; url = left.pop()) {
-      const path = { id: url.id };
-      try {
-        await api("PATCH /api/v1/urls/{id}", { path, body: change(await api("GET /api/v1/urls/{id}", { path })) });
-      } catch (error) {
-        failed.push(`${url.url}: ${said(error)}`);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  if (failed.length > 0) throw new Error(`${number(urls.length - failed.length)} URLs were changed, ${number(failed.length)} were not, such as ${failed[0]}`);
-  toast(`${number(urls.length)} URLs were changed`);
-}
-
-function BulkUntag({ chosen, onDone }: Bulk) {
-  const tags = [...new Set(chosen.flatMap((url) => url.tags))].sort();
-  const [tag, setTag] = useState(tags[0] ?? "");
-  const having = chosen.filter((url) => url.tags.includes(tag));
-  const send = async () => {
-    await changeEach(having, (now) => ({ tags: now.tags.filter((one) => one !== tag) }));
-    onDone();
-  };
-  if (tags.length === 0) return <Empty title="None of them has a tag" />;
-  return (
-    <Form send={`Take it from ${number(having.length)} URLs`} onSend={send} onCancel={onDone}>
-      <Field label="Tag">
-        <Choice value={tag} options={tags.map((one) => [one, one] as const)} onPick={setTag} />
-      </Field>
-    </Form>
-  );
-}
-
-function BulkType({ chosen, onDone }: Bulk) {
-  const [pageType, setPageType] = useState("");
-  const send = async () => {
-    await changeEach(chosen, () => (pageType.trim() ? { pageType: pageType.trim() } : { clear: ["pageType"] }));
-    onDone();
-  };
-  return (
-    <Form send={`Change ${number(chosen.length)} URLs`} onSend={send} onCancel={onDone}>
-      <Field label="Page type" hint="Such as product; found out if left empty.">
-        <Text value={pageType} onText={setPageType} />
-      </Field>
-    </Form>
-  );
-}
-
-function BulkTag({ chosen, onDone }: Bulk) {
-  const [tags, setTags] = useState("");
-  const send = async () => {
-    const entries = chosen.map((url) => ({ url: url.url, tags: words(tags) }));
-    const told = await api("POST /api/v1/urls", { body: { urls: entries } });
-    toast(`${number(told.updated)} URLs were tagged`);
-    onDone();
-  };
-  return (
-    <Form send={`Tag ${number(chosen.length)} URLs`} onSend={send} onCancel={onDone}>
-      <Field label="Tags to add" hint="Separated by commas.">
-        <Text required value={tags} onText={setTags} />
-      </Field>
-    </Form>
-  );
-}
-
-async function collect(urls: UrlView[]): Promise<void> {
-  const jobs = urls.slice(0, BATCH_MAX).map((url) => ({ urlId: url.id }));
-  const told = await api("POST /api/v1/jobs/batch", { body: { jobs } });
-  toast(`${number(told.jobs.length)} jobs were submitted${urls.length > BATCH_MAX ? `: a batch takes no more of the ${number(urls.length)} URLs` : ""}`);
-  go(told.batchId ? `/batches/${told.batchId}` : "/jobs");
-}
-
 type Open = "add" | "upload" | "tag" | "untag" | "type" | undefined;
+
+/** What the filter asks for. */
+interface Asked {
+  q: string;
+  tag: string;
+  domain: string;
+  lastStatus: JobStatus | "";
+}
+
+function pageOf({ q, tag, domain, lastStatus }: Asked, limit: number) {
+  const query = { q, domain, limit, ...(tag && { tag: [tag] }), ...(lastStatus && { lastStatus }) };
+  return (cursor: string | undefined, signal: AbortSignal) => api("GET /api/v1/urls", { query: { ...query, ...(cursor && { cursor }) }, signal });
+}
+
+interface Choosing {
+  chosen: ReadonlyMap<string, UrlView>;
+  toggle: (url: UrlView) => void;
+  none: () => void;
+  shown: (rows: readonly UrlView[]) => void;
+  everything: () => Promise<void>;
+  /** Whether all that fits was asked for, and whether there is more than that. */
+  whole: { isCut: boolean } | undefined;
+  gathering: Everything;
+}
+
+/** Which rows are chosen: some of those that are loaded, or everything that fits the filter. */
+function useChoice(asked: Asked): Choosing {
+  const [chosen, setChosen] = useState<ReadonlyMap<string, UrlView>>(new Map());
+  const [whole, setWhole] = useState<{ isCut: boolean }>();
+  const gathering = useEverything();
+  const put = (rows: readonly UrlView[], isWhole?: { isCut: boolean }) => {
+    setChosen(new Map(rows.map((url) => [url.id, url])));
+    setWhole(isWhole);
+  };
+  // What other filters had shown is in view no longer, and nothing is done to what one cannot see.
+  const filter = JSON.stringify(asked);
+  useEffect(() => () => (gathering.stop(), put([])), [filter]);
+  const toggle = (url: UrlView) => {
+    const next = new Map(chosen);
+    if (!next.delete(url.id)) next.set(url.id, url);
+    put([...next.values()]);
+  };
+  const now = useRef(filter);
+  now.current = filter;
+  const everything = async () => {
+    const { found, isCut } = await gathering.gather(pageOf(asked, GATHERED_AT_ONCE));
+    if (now.current === filter && found.length > 0) put(found, { isCut });
+  };
+  return { chosen, toggle, none: () => put([]), shown: (rows) => put(rows), everything, whole, gathering };
+}
+
+/** Where all rows in view are chosen: how to choose those behind them, too, and how far that is. */
+function Wider({ of, shown, isFiltered }: { of: Choosing; shown: number; isFiltered: boolean }) {
+  const { count, stop } = of.gathering;
+  if (count !== undefined) {
+    return (
+      <div class="filters" role="status">
+        <span>{number(count)} so far …</span>
+        <button type="button" class="button small" onClick={stop}>Stop</button>
+      </div>
+    );
+  }
+  if (of.whole) {
+    return (
+      <div class="filters" role="status">
+        <span>{of.whole.isCut ? `The first ${many(of.chosen.size, "URL")} ${isFiltered ? "that fit the filter " : ""}are chosen; there are more.` : isFiltered ? `All ${many(of.chosen.size, "URL")} that fit the filter are chosen.` : `All ${many(of.chosen.size, "URL")} are chosen.`}</span>
+      </div>
+    );
+  }
+  return (
+    <div class="filters">
+      <span>All {number(shown)} loaded are chosen.</span>
+      <Act small does={of.everything}>{isFiltered ? "Choose everything that fits the filter" : "Choose every URL"}</Act>
+    </div>
+  );
+}
+
+function Actions({ of, onOpen, onDone }: { of: Choosing; onOpen: (open: Open) => void; onDone: () => void }) {
+  const parts = useParts();
+  const picked = [...of.chosen.values()];
+  if (parts.at) return <div class="filters"><div class="grow"><Going parts={parts} /></div></div>;
+  return (
+    <div class="filters">
+      <span>{number(picked.length)} chosen</span>
+      <button type="button" class="button small" onClick={of.none}>Choose none</button>
+      {may("jobs:write") && <Act small {...(picked.length > ASKED_FROM && { sure: `Collect ${number(picked.length)} URLs now? Each costs credits.` })} disabled={parts.isBusy} does={() => collect(parts, picked)}>Collect now</Act>}
+      {may("urls:write") && (
+        <>
+          <button type="button" class="button small" onClick={() => onOpen("tag")}>Tag</button>
+          <button type="button" class="button small" onClick={() => onOpen("untag")}>Take a tag away</button>
+          <button type="button" class="button small" onClick={() => onOpen("type")}>Page type</button>
+          <Act small kind="bad" sure={`Delete ${many(picked.length, "URL")}? Their results stay.`} disabled={parts.isBusy} does={() => remove(parts, picked).finally(onDone)}>Delete</Act>
+        </>
+      )}
+    </div>
+  );
+}
 
 function All() {
   const query = here.value.query;
   const [q, tag, domain, lastStatus] = ["q", "tag", "domain", "status"].map((name) => query.get(name) ?? "") as [string, string, string, JobStatus | ""];
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const asked = { q, tag, domain, lastStatus };
   const [open, setOpen] = useState<Open>();
-  const list = useList(
-    (cursor, signal) => api("GET /api/v1/urls", { query: { q, domain, ...(tag && { tag: [tag] }), ...(lastStatus && { lastStatus }), ...(cursor && { cursor }), limit: 100 }, signal }),
-    [q, tag, domain, lastStatus],
-  );
-  const picked = (list.items ?? []).filter((url) => chosen.has(url.id));
+  const list = useList(pageOf(asked, SHOWN_AT_ONCE), [q, tag, domain, lastStatus]);
+  const choosing = useChoice(asked);
+  const { chosen } = choosing;
+  const picked = [...chosen.values()];
   const close = () => {
     setOpen(undefined);
-    setChosen(new Set());
+    choosing.none();
     list.reload();
   };
   const shown = list.items?.length ?? 0;
-  const toggle = (id: string) => {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
-    setChosen(next);
-  };
-  const remove = async () => {
-    const told = await api("POST /api/v1/urls/delete", { body: { ids: picked.map((url) => url.id) } });
-    toast(`${number(told.deleted)} URLs were deleted`);
-    close();
-  };
+  const isAllShown = shown > 0 && (list.items ?? []).every((url) => chosen.has(url.id));
   const isFiltered = Boolean(q || tag || domain || lastStatus);
   return (
     <>
       <Head title="URLs" about="What is collected, once or by schedule.">
         {may("urls:write") && (
           <>
-            <button type="button" class="button" onClick={() => setOpen("upload")}>
-              Upload a file
-            </button>
-            <button type="button" class="button main" onClick={() => setOpen("add")}>
-              Add URLs
-            </button>
+            <button type="button" class="button" onClick={() => setOpen("upload")}>Upload a file</button>
+            <button type="button" class="button main" onClick={() => setOpen("add")}>Add URLs</button>
           </>
         )}
       </Head>
@@ -187,31 +188,10 @@ function All() {
           <input type="text" placeholder="Tag" aria-label="Tag" value={tag} onInput={(event) => ask({ tag: event.currentTarget.value })} />
           <input type="text" placeholder="Domain" aria-label="Domain" value={domain} onInput={(event) => ask({ domain: event.currentTarget.value })} />
           <Choice label="Last state" value={lastStatus} options={STATES} onPick={(status) => ask({ status })} />
-          {shown > 0 && <button type="button" class="button small" disabled={picked.length === shown} onClick={() => setChosen(new Set(list.items?.map((url) => url.id)))}>Choose all {number(shown)} shown</button>}
+          {shown > 0 && <button type="button" class="button small" disabled={isAllShown} onClick={() => choosing.shown(list.items ?? [])}>Choose all {number(shown)} shown</button>}
         </div>
-        {picked.length > 0 && (
-          <div class="filters">
-            <span>{number(picked.length)} chosen</span>
-            <button type="button" class="button small" onClick={() => setChosen(new Set())}>Choose none</button>
-            {may("jobs:write") && (
-              <Act small does={() => collect(picked)}>
-                Collect now
-              </Act>
-            )}
-            {may("urls:write") && (
-              <>
-                <button type="button" class="button small" onClick={() => setOpen("tag")}>
-                  Tag
-                </button>
-                <button type="button" class="button small" onClick={() => setOpen("untag")}>Take a tag away</button>
-                <button type="button" class="button small" onClick={() => setOpen("type")}>Page type</button>
-                <Act small kind="bad" sure={`Delete ${picked.length} URLs? Their results stay.`} does={remove}>
-                  Delete
-                </Act>
-              </>
-            )}
-          </div>
-        )}
+        {isAllShown && (list.more || choosing.whole) && <Wider of={choosing} shown={shown} isFiltered={isFiltered} />}
+        {chosen.size > 0 && <Actions of={choosing} onOpen={setOpen} onDone={close} />}
         <List
           list={list}
           id={(url) => url.id}
@@ -222,7 +202,7 @@ function All() {
             </Empty>
           }
           columns={[
-            { title: "", cell: (url) => <input type="checkbox" aria-label={`Choose ${url.url}`} checked={chosen.has(url.id)} onChange={() => toggle(url.id)} /> },
+            { title: "", cell: (url) => <input type="checkbox" aria-label={`Choose ${url.url}`} checked={chosen.has(url.id)} onChange={() => choosing.toggle(url)} /> },
             { title: "URL", cell: (url) => <a class="cut" href={`#/urls/${url.id}`} title={url.url}>{url.url}</a> },
             { title: "Page type", cell: (url) => url.pageType ?? <span class="dim">–</span> },
             { title: "Tags", cell: (url) => <Tags tags={url.tags} /> },

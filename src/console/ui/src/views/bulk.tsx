@@ -1,0 +1,207 @@
+// What is done with many URLs at once: all that fit a filter are chosen page by page, and changed part by part.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api, said } from "../api/client";
+import type { Page } from "../api/use";
+import { go, toast } from "../app/state";
+import { Choice, Empty, Field, Form, Text } from "../parts/basic";
+import { many, number } from "../parts/figures";
+import type { UrlUpdate, UrlView } from "../generated/api";
+
+/** So many URLs are held in the window for one choice. */
+const CHOSEN_MAX = 50_000;
+/** What a batch of jobs takes. Of URLs a request takes more; that one sees how far it is matters more. */
+const PART = 1_000;
+/** What the API does for one URL a call is done for so many at once. */
+const AT_ONCE = 6;
+
+export const words = (text: string) => text.split(/[\s,]+/).map((word) => word.trim()).filter(Boolean);
+const urls = (count: number) => many(count, "URL");
+
+export interface Parts {
+  /** How far work is that takes more than one request, while it goes on. */
+  at: { done: number; total: number } | undefined;
+  isBusy: boolean;
+  stop: () => void;
+  /** Does it part by part, and gives how many it was done for: fewer than all where it was stopped. */
+  run: <T>(all: readonly T[], size: number, does: (part: T[]) => Promise<unknown>) => Promise<number>;
+}
+
+/** Work that takes many requests: how far it is, and a way to stop it between two of them. */
+export function useParts(): Parts {
+  const [at, setAt] = useState<Parts["at"]>();
+  const [isBusy, setBusy] = useState(false);
+  const control = useRef<AbortController>();
+  const stop = () => control.current?.abort();
+  // What was begun in a dialog ends with it.
+  useEffect(() => stop, []);
+  const run: Parts["run"] = async (all, size, does) => {
+    const { signal } = (control.current = new AbortController());
+    let done = 0;
+    setBusy(true);
+    try {
+      for (; done < all.length && !signal.aborted; done = Math.min(done + size, all.length)) {
+        if (all.length > size) setAt({ done, total: all.length });
+        await does(all.slice(done, done + size));
+      }
+      return done;
+    } catch (error) {
+      if (done === 0) throw error;
+      throw new Error(`It was done for ${number(done)} of ${urls(all.length)}, and not for the others: ${said(error)}`);
+    } finally {
+      setAt(undefined);
+      setBusy(false);
+    }
+  };
+  return { at, isBusy, stop, run };
+}
+
+export function Going({ parts: { at, stop } }: { parts: Parts }) {
+  if (!at) return null;
+  return (
+    <div class="row" role="status">
+      <progress class="grow" value={at.done} max={at.total} aria-label="Done" />
+      <span class="dim">{number(at.done)} of {number(at.total)}</span>
+      <button type="button" class="button small" onClick={stop}>Stop</button>
+    </div>
+  );
+}
+
+const toldOf = (done: number, total: number, what: string) => toast(`${done < total ? `Stopped: ${number(done)} of ` : ""}${urls(total)} ${total === 1 ? "was" : "were"} ${what}`);
+
+export interface Everything {
+  /** While pages are asked for: how many URLs came so far. */
+  count: number | undefined;
+  stop: () => void;
+  gather: (load: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<UrlView>>) => Promise<{ found: UrlView[]; isCut: boolean }>;
+}
+
+/** Everything that fits a filter, asked for page by page up to a bound; stopped, it gives what came so far. */
+export function useEverything(): Everything {
+  const [count, setCount] = useState<number>();
+  const control = useRef<AbortController>();
+  const stop = () => control.current?.abort();
+  useEffect(() => stop, []);
+  const gather: Everything["gather"] = async (load) => {
+    const { signal } = (control.current = new AbortController());
+    const found: UrlView[] = [];
+    setCount(0);
+    try {
+      let cursor: string | undefined;
+      do {
+        const page = await load(cursor, signal);
+        found.push(...page.items);
+        cursor = page.nextCursor ?? undefined;
+        setCount(found.length);
+      } while (cursor && found.length < CHOSEN_MAX);
+      return { found, isCut: cursor !== undefined };
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return { found, isCut: true };
+    } finally {
+      setCount(undefined);
+    }
+  };
+  return { count, stop, gather };
+}
+
+interface Bulk {
+  chosen: UrlView[];
+  onDone: () => void;
+}
+
+/** Changes each of them; those that it cannot do are told, and the others are changed all the same. */
+async function changeEach(parts: Parts, all: UrlView[], change: (url: UrlView) => Promise<UrlUpdate>): Promise<void> {
+  const failed: string[] = [];
+  const one = async (url: UrlView) => {
+    try {
+      await api("PATCH /api/v1/urls/{id}", { path: { id: url.id }, body: await change(url) });
+    } catch (error) {
+      failed.push(`${url.url}: ${said(error)}`);
+    }
+  };
+  const done = await parts.run(all, AT_ONCE, (part) => Promise.all(part.map(one)));
+  if (failed.length > 0) throw new Error(`${urls(done - failed.length)} were changed, ${number(failed.length)} were not, such as ${failed[0]}`);
+  toldOf(done, all.length, "changed");
+}
+
+/** Registers them again with more to them, which only adds. */
+async function addToEach(parts: Parts, all: UrlView[], more: { tags: string[] } | { pageType: string }, what: string): Promise<void> {
+  const done = await parts.run(all, PART, (part) => api("POST /api/v1/urls", { body: { urls: part.map((url) => ({ url: url.url, ...more })) } }));
+  toldOf(done, all.length, what);
+}
+
+export function BulkUntag({ chosen, onDone }: Bulk) {
+  const tags = [...new Set(chosen.flatMap((url) => url.tags))].sort();
+  const [tag, setTag] = useState(tags[0] ?? "");
+  const parts = useParts();
+  const having = chosen.filter((url) => url.tags.includes(tag));
+  const send = async () => {
+    // By what it is now: tags are changed as a whole.
+    await changeEach(parts, having, async ({ id }) => ({ tags: (await api("GET /api/v1/urls/{id}", { path: { id } })).tags.filter((one) => one !== tag) }));
+    onDone();
+  };
+  if (tags.length === 0) return <Empty title="None of them has a tag" />;
+  return (
+    <Form send={`Take it from ${urls(having.length)}`} onSend={send} onCancel={onDone}>
+      <Field label="Tag">
+        <Choice value={tag} options={tags.map((one) => [one, one] as const)} onPick={setTag} />
+      </Field>
+      <Going parts={parts} />
+    </Form>
+  );
+}
+
+export function BulkType({ chosen, onDone }: Bulk) {
+  const [typed, setTyped] = useState("");
+  const parts = useParts();
+  const send = async () => {
+    const pageType = typed.trim();
+    if (pageType) await addToEach(parts, chosen, { pageType }, "changed");
+    else await changeEach(parts, chosen, async () => ({ clear: ["pageType"] }));
+    onDone();
+  };
+  return (
+    <Form send={`Change ${urls(chosen.length)}`} onSend={send} onCancel={onDone}>
+      <Field label="Page type" hint="Such as product; found out if left empty.">
+        <Text pattern="[a-z][a-z0-9_]*" maxLength={40} value={typed} onText={setTyped} />
+      </Field>
+      <Going parts={parts} />
+    </Form>
+  );
+}
+
+export function BulkTag({ chosen, onDone }: Bulk) {
+  const [tags, setTags] = useState("");
+  const parts = useParts();
+  const send = async () => {
+    await addToEach(parts, chosen, { tags: words(tags) }, "tagged");
+    onDone();
+  };
+  return (
+    <Form send={`Tag ${urls(chosen.length)}`} onSend={send} onCancel={onDone}>
+      <Field label="Tags to add" hint="Separated by commas.">
+        <Text required value={tags} onText={setTags} />
+      </Field>
+      <Going parts={parts} />
+    </Form>
+  );
+}
+
+/** Submits a job for each; a batch for each part, and the list of batches where there are several. */
+export async function collect(parts: Parts, all: UrlView[]): Promise<void> {
+  let [jobs, batches, last] = [0, 0, ""];
+  const done = await parts.run(all, PART, async (part) => {
+    const told = await api("POST /api/v1/jobs/batch", { body: { jobs: part.map((url) => ({ urlId: url.id })) } });
+    jobs += told.jobs.length;
+    batches += 1;
+    last = told.batchId ?? "";
+  });
+  toast(`${done < all.length ? "Stopped: " : ""}${many(jobs, "job")} ${jobs === 1 ? "was" : "were"} submitted${batches > 1 ? ` in ${number(batches)} batches` : ""}`);
+  go(batches > 1 ? "/batches" : last ? `/batches/${last}` : "/jobs");
+}
+
+/** Deletes them; gives how many. */
+export async function remove(parts: Parts, all: UrlView[]): Promise<void> {
+  const done = await parts.run(all, PART, (part) => api("POST /api/v1/urls/delete", { body: { ids: part.map((url) => url.id) } }));
+  toldOf(done, all.length, "deleted");
+}
