@@ -82,6 +82,7 @@ impl PageData {
         if wanted.is_empty() {
             return data;
         }
+        let blocks = blocks(page.document, fuel);
         let mut walk = Walk {
             reading,
             forms: &forms,
@@ -89,8 +90,9 @@ impl PageData {
             bytes_max: 2 * longest + 64,
             members: MEMBERS_MAX,
             data: &mut data,
+            fuel,
         };
-        for (at, block) in blocks(page.document, fuel).into_iter().enumerate() {
+        for (at, block) in blocks.into_iter().enumerate() {
             let mut place = Place { block: at, name: block.name, steps: Vec::new() };
             walk.look(&block.json, &mut place);
         }
@@ -120,6 +122,7 @@ struct Walk<'a> {
     bytes_max: usize,
     members: usize,
     data: &'a mut PageData,
+    fuel: &'a mut Fuel,
 }
 
 impl Walk<'_> {
@@ -150,6 +153,11 @@ impl Walk<'_> {
 
     fn note(&mut self, text: &str, place: &Place) {
         if text.len() > self.bytes_max {
+            return;
+        }
+        let units = (1 + text.len() as u64 / 8) * self.forms.len() as u64;
+        if self.fuel.spend(units).is_err() {
+            self.members = 0;
             return;
         }
         let mut keys: Vec<String> = Vec::new();
@@ -273,7 +281,17 @@ fn is_word(name: &str) -> bool {
 fn key(name: &str) -> String {
     match is_word(name) {
         true => format!(".{name}"),
-        false => format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'")),
+        false => {
+            let mut quoted = String::new();
+            for c in name.chars() {
+                match c {
+                    '\\' | '\'' => quoted.extend(['\\', c]),
+                    c if c < ' ' => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+                    c => quoted.push(c),
+                }
+            }
+            format!("['{quoted}']")
+        }
     }
 }
 

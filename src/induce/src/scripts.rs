@@ -6,6 +6,7 @@
 use page::html::{Document, NodeId, names};
 use page::xpath::Fuel;
 use serde_json::{Deserializer, Value as Json};
+use std::collections::HashSet;
 
 use crate::answers::{is_linked_data, parse_linked_data};
 
@@ -31,6 +32,7 @@ pub struct Block {
 /// What a page has, in order. Of a name that stands there twice the first counts.
 pub fn blocks(document: &Document, fuel: &mut Fuel) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
+    let mut names = HashSet::new();
     let mut room = SCRIPT_BYTES_MAX;
     for script in document.elements_named(names::SCRIPT).take(SCRIPTS_MAX) {
         let text = document.string_value(script);
@@ -44,11 +46,11 @@ pub fn blocks(document: &Document, fuel: &mut Fuel) -> Vec<Block> {
             found.extend(json.map(|json| Block { name: LINKED_DATA.to_owned(), json }));
         } else if is_json(document, script) {
             let name = id(document, script).unwrap_or_default().to_owned();
-            let is_new = name.is_empty() || found.iter().all(|block| block.name != name);
-            let json = serde_json::from_str(text.trim()).ok().filter(|_| is_new);
+            let json = serde_json::from_str(text.trim()).ok();
+            let json = json.filter(|_| name.is_empty() || names.insert(name.clone()));
             found.extend(json.map(|json| Block { name, json }));
         } else {
-            assigned(text, &mut found, fuel);
+            assigned(text, (&mut found, &mut names), fuel);
         }
     }
     found
@@ -70,7 +72,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Adds what a script assigns to names as JSON.
-fn assigned(script: &str, found: &mut Vec<Block>, fuel: &mut Fuel) {
+fn assigned(script: &str, (found, names): (&mut Vec<Block>, &mut HashSet<String>), fuel: &mut Fuel) {
     let mut behind = 0;
     let mut tries = ASSIGNED_MAX;
     for (at, _) in script.match_indices('=') {
@@ -79,13 +81,13 @@ fn assigned(script: &str, found: &mut Vec<Block>, fuel: &mut Fuel) {
             continue;
         }
         let Some(name) = name_before(&script[..at]) else { continue };
-        if found.iter().any(|block| block.name == name) {
-            continue;
-        }
         if tries == 0 {
             return;
         }
         tries -= 1;
+        if names.contains(name) {
+            continue;
+        }
         let mut values = Deserializer::from_str(value).into_iter::<Json>();
         let read = values.next();
         // Of what is no JSON the reader does not say how far it came.
@@ -99,6 +101,7 @@ fn assigned(script: &str, found: &mut Vec<Block>, fuel: &mut Fuel) {
         }
         if let Some(Ok(json)) = read {
             behind = script.len() - value.len() + bytes;
+            names.insert(name.to_owned());
             found.push(Block { name: name.to_owned(), json });
         }
     }

@@ -20,6 +20,7 @@ const SILENT: &[(&str, &str)] = &[
     ("convertSavedQuery", "reads a saved query and changes nothing"),
     ("pollJobs", "looks and changes nothing"),
     ("testXpath", "tries attributes on a stored page and keeps nothing"),
+    ("previewOutput", "tries a filter on what has happened and keeps nothing"),
     ("proposeXpath", "reads stored pages and keeps nothing"),
     ("validateWorkflow", "looks and changes nothing"),
     ("testProvider", "fetches a page and keeps nothing"),

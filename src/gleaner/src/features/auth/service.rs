@@ -32,7 +32,8 @@ use std::time::Duration;
 use store::{Event, SysRead, SysWrite, System};
 use uuid::Uuid;
 
-/// How long after a login through the company's provider it shows who somebody is as well as their password would.
+/// How long after a login through the company's provider it stands for the password that nobody knows. What the provider asked at that
+/// login is the provider's to say.
 const FRESH_LOGIN: Duration = Duration::from_secs(600);
 
 /// Who may make an account.

@@ -7,7 +7,7 @@ use super::low::{self, Graded, grade};
 use super::rows::{AttributeDriftV1, BY_DOMAIN, DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
 use super::window::Seen;
 use crate::features::extraction::{
-    AttributeErrorV1, RESULTS, RESULTS_BY_URL, ResultV4, SchemaPair, is_document, place_read_by,
+    RESULTS, RESULTS_BY_DOMAIN, RESULTS_BY_URL, ResultV4, SchemaPair, is_document, place_read_by,
     result_place, url_digest,
 };
 use crate::features::jobs::{JOBS, JobV2};
@@ -19,12 +19,11 @@ use base::page::PageRequest;
 use base::terms::{JobStatus, PageType};
 use base::web::host_of;
 use fetch::Outcome;
-use page::extract::Reason;
 use server::task::Consumer;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{Key, Order, OrgRead, OrgWrite, SysRead, System, readable};
+use store::{Key, OrgRead, OrgWrite, SysRead, System, readable};
 
 /// Change records of one operation.
 const CHANGES_PER_READ: usize = 1_000;
@@ -36,8 +35,8 @@ const IDLE_CHANGES_MAX: u64 = 4_096;
 /// URL that is visited each minute would cost ever more.
 const EARLIER_MAX: usize = 16;
 
-/// Rows of one site among which the kind of most of its pages is looked for.
-const PAGE_TYPES_MAX: usize = 100;
+/// Newest results of a domain among which those with addresses like a new page's are looked for.
+const ALIKE_MAX: usize = 40;
 
 /// The consumer that counts. Hung up in the services.
 pub struct DriftFeed {
@@ -122,8 +121,12 @@ impl DriftFeed {
 }
 
 /// What a result tells; none for one of which nothing was to be read. A page that is of no type any more, because nearly nothing
-/// was found on it, lacks what the last one of its URL had; at its first visit, what most pages of its site have.
+/// was found on it, lacks what the last one of its URL had; at its first visit, what pages with addresses like its own have.
 fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
+    // A body that broke off says nothing of its site.
+    if row.is_unreadable() {
+        return Ok(None);
+    }
     if row.page_type.is_some() {
         return Ok(told(row));
     }
@@ -132,41 +135,34 @@ fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
     let earlier = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, |_| true);
     let earlier = readable("an earlier result of the URL", &row.url, earlier)?;
     let Some(earlier) = earlier else { return Ok(None) };
-    if earlier.items.is_empty() {
-        let is_page = is_document(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
-        return if is_page { lacks_all(tx, row) } else { Ok(None) };
-    }
-    let told = earlier.items.into_iter().find(was_read).as_ref().and_then(told);
-    Ok(told.map(|(page_type, mut seen)| {
+    let known = match earlier.items.is_empty() {
+        true => alike(tx, row)?,
+        false => earlier.items.into_iter().find(was_read),
+    };
+    Ok(known.as_ref().and_then(told).map(|(page_type, mut seen)| {
         seen.attributes.iter_mut().for_each(|(_, is_found)| *is_found = false);
         (page_type, Seen { at: row.scraped_at, ..seen })
     }))
 }
 
-/// A page of no type as one that lacks what more than half of its site's pages have. None where pages of no type are the rule.
-fn lacks_all(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
-    let rows = tx.scan_index(&DRIFT, &BY_DOMAIN, row.domain.clone(), Order::Ascending, PAGE_TYPES_MAX);
-    let rows = readable("how pages of a site are read", &row.domain, rows)?.unwrap_or_default();
-    let pages = |row: &DriftV1| {
-        let of = |own: &AttributeDriftV1| own.past_count + f64::from(own.recent_count);
-        row.attributes.iter().map(of).fold(0.0, f64::max)
-    };
-    let all: f64 = rows.iter().map(pages).sum();
-    let most = rows.into_iter().find(|row| pages(row) * 2.0 > all);
-    Ok(most.map(|known| {
-        let attributes = known.attributes.into_iter().map(|own| (own.name, false)).collect();
-        let (schema, own_version) = (known.schema, known.own_version);
-        (known.page_type, Seen { schema, own_version, attributes, at: row.scraped_at })
-    }))
+/// The newest result of a type whose address is like that of a page of no type. None where most of those are of no type: a site whose
+/// articles nobody reads has them beside its products.
+fn alike(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<ResultV4>> {
+    let is_page = is_document(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
+    let (Some(own), true) = (shape(&row.url), is_page) else { return Ok(None) };
+    let newest = PageRequest { limit: ALIKE_MAX, cursor: Some(place_of_result(row)) };
+    let of_domain = tx.page_by(&RESULTS, &RESULTS_BY_DOMAIN, &row.domain, &newest, |_| true);
+    let of_domain = readable("the newest results of a domain", &row.domain, of_domain)?;
+    let host = host_of(&row.final_url);
+    let mut alike: Vec<ResultV4> = of_domain.map(|page| page.items).unwrap_or_default();
+    alike.retain(|other| host_of(&other.final_url) == host && shape(&other.url).as_ref() == Some(&own));
+    let all = alike.len();
+    alike.retain(|other| other.page_type.is_some() && other.was_read());
+    Ok(Some(alike).filter(|alike| alike.len() * 2 > all).and_then(|alike| alike.into_iter().next()))
 }
 
 fn told(row: &ResultV4) -> Option<(PageType, Seen)> {
     let page_type = row.page_type.filter(|_| row.was_read())?;
-    // A body that broke off says nothing of its site.
-    let is_unreadable = |error: &AttributeErrorV1| Reason::split(&error.reason).0 == Reason::Unreadable;
-    if row.attribute_errors.first().is_some_and(is_unreadable) {
-        return None;
-    }
     let errors: HashSet<&str> = row.attribute_errors.iter().map(|error| error.name.as_str()).collect();
     let values = row.values.0.as_object()?;
     let found = values.keys().map(|name| (name.clone(), !errors.contains(name.as_str())));

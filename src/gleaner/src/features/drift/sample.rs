@@ -2,7 +2,6 @@
 //!
 //! A platform schema is everybody's, so only pages that came as they would have come to anybody mend it ([`why_private`]).
 
-use super::shape::are_alike;
 use crate::features::discovery::why_private;
 use crate::features::extraction::{
     RESULTS, RESULTS_BY_URL, ResultV4, Site, has_page, is_document, result_place, results_of_site, url_digest,
@@ -30,9 +29,6 @@ pub struct Sample {
     /// The newest result of a URL, and its last one with values that the newest lacks.
     pub visits: Vec<(ResultV4, ResultV4)>,
     pub others: Vec<ResultV4>,
-    /// Whether the others are none of the type but by their addresses: they were read as none, and those that were read as one
-    /// lie elsewhere on the site.
-    pub are_elsewhere: bool,
 }
 
 /// What is looked for.
@@ -49,7 +45,6 @@ pub struct Wanted<'a> {
 pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
     let mut sample = Sample::default();
     let (mut urls, mut bytes) = (HashSet::new(), 0);
-    let mut typed = Vec::new();
     let mut page = PageRequest { limit: LOOK_ROWS, cursor: None };
     for _ in 0..LOOKS_MAX {
         // One of no type may be one on which nearly nothing was found.
@@ -58,9 +53,6 @@ pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
         for row in found.items {
             if sample.visits.len() == VISITS_MAX || bytes >= BYTES_MAX {
                 return Ok(sample);
-            }
-            if row.page_type.is_some() {
-                typed.push(row.url.clone());
             }
             let lacks = wanted.names.iter().any(|name| row.values.0.get(name).is_none());
             if !urls.insert(row.url.clone()) || !lacks || !may_serve(tx, &row, wanted)? {
@@ -79,10 +71,6 @@ pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
             None => break,
         }
     }
-    let own = sample.others.iter().map(|row| row.url.as_str());
-    let are_alike = are_alike(own, typed.iter().map(String::as_str));
-    let are_untyped = sample.others.iter().all(|row| row.page_type.is_none());
-    sample.are_elsewhere = !sample.others.is_empty() && are_untyped && !are_alike;
     Ok(sample)
 }
 

@@ -31,14 +31,6 @@ pub fn shape(url: &str) -> Option<String> {
     Some(shape)
 }
 
-/// Whether most of some addresses are like one of the others. Where nothing is known of those, they may be.
-pub fn are_alike<'a>(own: impl Iterator<Item = &'a str>, others: impl Iterator<Item = &'a str>) -> bool {
-    let others: BTreeSet<String> = others.filter_map(shape).collect();
-    let own: Vec<bool> = own.filter_map(shape).map(|shape| others.contains(&shape)).collect();
-    let alike = own.iter().filter(|is_alike| **is_alike).count();
-    others.is_empty() || alike * 2 > own.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,14 +58,5 @@ mod tests {
             assert_ne!(shape(one), shape(other), "{one} {other}");
         }
         assert_eq!(shape("no address"), None);
-    }
-
-    #[test]
-    fn what_most_addresses_are_like_decides() {
-        let goods = ["https://shop.example/p/1", "https://shop.example/p/2"];
-        let mixed = ["https://shop.example/p/3", "https://shop.example/p/4", "https://shop.example/about"];
-        assert!(are_alike(mixed.into_iter(), goods.into_iter()));
-        assert!(!are_alike(mixed[1..].iter().copied(), goods.into_iter()));
-        assert!(are_alike(mixed.into_iter(), [].into_iter()));
     }
 }

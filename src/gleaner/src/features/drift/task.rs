@@ -230,10 +230,6 @@ async fn look_on(
         let bytes = read_stored(&pages, &row.page).await?;
         Ok(bytes.map(|bytes| StoredPage { row, bytes }))
     };
-    if sample.visits.is_empty() && sample.are_elsewhere {
-        let other = |attribute: &Attribute| (attribute.name.clone(), Found::OtherPage);
-        return Ok((read_by.attributes.iter().map(other).collect(), sample.others.len()));
-    }
     let (mut visits, mut others) = (Vec::new(), Vec::new());
     for (now, known) in sample.visits {
         let Some(now) = stored(now).await? else { continue };

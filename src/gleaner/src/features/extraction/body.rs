@@ -47,6 +47,11 @@ impl PageBody {
         })
     }
 
+    /// Whether it is not what it says it is, so that nothing can be said of any attribute.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, PageBody::Unreadable { .. })
+    }
+
     pub fn title(&self) -> Option<String> {
         match self {
             PageBody::Html(page) => page.0.title(),

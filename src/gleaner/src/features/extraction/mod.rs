@@ -56,7 +56,7 @@ pub use mend::{ReadBy, mend_own, place_read_by, read_by};
 pub use pages::adopt as adopt_pages;
 pub use pages::{PAGES, PageKey, is_known_page, keeps_page, pages_to_adopt};
 pub use rows::{
-    AttributeErrorV1, DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_ID, RESULTS_BY_URL, RedirectV1,
+    DiscoveredBy, PlatformSchemaV1, RESULTS, RESULTS_BY_DOMAIN, RESULTS_BY_ID, RESULTS_BY_URL, RedirectV1,
     ResultV4, SchemaPair, SchemaRefV1, url_digest,
 };
 pub use schemas::{

@@ -269,6 +269,11 @@ impl ResultV4 {
     pub fn was_read(&self) -> bool {
         self.schema.is_some() || self.attributes_version.is_some()
     }
+
+    /// Whether its body was not what it said it was, such as JSON that breaks off.
+    pub fn is_unreadable(&self) -> bool {
+        !self.was_read() && !self.attribute_errors.is_empty()
+    }
 }
 
 impl Record for ResultV3 {

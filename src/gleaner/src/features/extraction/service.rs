@@ -170,6 +170,7 @@ impl Extractor {
 fn draft(page: DeliveredPage, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultDraft {
     let mut row = plain_row(page, kept, read.title, now);
     let Some((schema, extraction)) = read.found else {
+        row.attribute_errors = read.errors.into_iter().map(kept_error).collect();
         return ResultDraft { row, attributes: Arc::default(), attributes_version: None };
     };
     let reading = Reading::new(schema, extraction);
@@ -227,10 +228,6 @@ impl Reading {
 
     fn said(self, page_type: Option<PageType>) -> Said {
         let quality = self.extraction.quality;
-        let error = |error: AttributeError| AttributeErrorV1 {
-            reason: cut(&error.reason.join(&error.detail), REASON_BYTES_MAX),
-            name: error.name,
-        };
         Said {
             page_type: self.schema.page_type.or(page_type),
             schema: self.schema.schema_ref(),
@@ -239,11 +236,15 @@ impl Reading {
                 validation: quality.validation,
                 composite: quality.composite,
             },
-            attribute_errors: self.extraction.errors.into_iter().map(error).collect(),
+            attribute_errors: self.extraction.errors.into_iter().map(kept_error).collect(),
             content_hash: hash_of_values(&self.extraction.values),
             values: Json(Value::Object(self.extraction.values)),
         }
     }
+}
+
+fn kept_error(error: AttributeError) -> AttributeErrorV1 {
+    AttributeErrorV1 { reason: cut(&error.reason.join(&error.detail), REASON_BYTES_MAX), name: error.name }
 }
 
 /// What the stored page of a row says by a schema: the same as of a page that has just come. None when there is nothing that
@@ -252,7 +253,7 @@ pub fn read_again(schema: Arc<CompiledSchema>, row: &ResultV4, page: &Bytes) -> 
     let url = WebUrl::parse(&row.final_url).map_err(|e| Error::internal("read the URL of a result", e))?;
     let mut fuel = Fuel::new(PAGE_FUEL_MAX);
     let body = PageBody::read(page, row.content_type.as_deref(), &url, &mut fuel);
-    Ok(body.map(|body| {
+    Ok(body.filter(|body| !body.is_unreadable()).map(|body| {
         let extraction = body.extract(&schema.schema, &mut fuel);
         Reading::new(schema, extraction)
     }))
@@ -291,6 +292,9 @@ pub async fn read_stored(pages: &OrgBlobs, page: &PageRefV1) -> Result<Option<By
 struct PageReading {
     title: Option<String>,
     found: Option<(Arc<CompiledSchema>, Extraction)>,
+    /// Of a body that could not be read, for each attribute that would have been asked for: it was read by nothing, so that it stands
+    /// in the way of no result that was.
+    errors: Vec<AttributeError>,
 }
 
 fn read_page(
@@ -302,6 +306,11 @@ fn read_page(
     let body = PageBody::read(&page.body, page.content_type.as_deref(), &page.final_url, fuel);
     let Some(body) = body else { return Ok(PageReading::default()) };
     let candidates = schemas.of_page(org, page.final_url.host(), page.domain.as_str(), page.page_type)?;
+    if body.is_unreadable() {
+        let asked = if page.page_type.is_some() { candidates.last() } else { candidates.first() };
+        let errors = asked.map(|schema| body.extract(&schema.schema, fuel).errors).unwrap_or_default();
+        return Ok(PageReading { errors, ..PageReading::default() });
+    }
     let title = body.title().map(|title| cut(&title, TITLE_BYTES_MAX)).filter(|title| !title.is_empty());
     let read = candidates.into_iter().map(|schema| {
         let extraction = body.extract(&schema.schema, fuel);
@@ -316,7 +325,7 @@ fn read_page(
             best.or_else(|| untyped.into_iter().next())
         }
     };
-    Ok(PageReading { title, found })
+    Ok(PageReading { title, found, errors: Vec::new() })
 }
 
 /// Notes which registered URL the page of a job's result is: one that was registered because of it.
