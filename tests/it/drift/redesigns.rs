@@ -1,6 +1,8 @@
 //! Redesigns that the pages alone do not tell of: keys of their JSON, and sites of which no URL is read twice.
 
-use super::{GOODS, NEW, OLD, WAIT, appliance, counted, discoveries, drift, fetch, in_state, page, priced, told};
+use super::{
+    GOODS, NEW, OLD, WAIT, appliance, counted, discoveries, drift, fetch, in_state, page, priced, told,
+};
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Request, eventually, expect, get, post, text};
 use serde_json::{Value, json};

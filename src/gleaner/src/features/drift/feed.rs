@@ -4,11 +4,12 @@
 //! neither misses nor doubles.
 
 use super::low::{self, Graded, grade};
-use super::rows::{AttributeDriftV1, BY_DOMAIN, DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
+use super::rows::{DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
+use super::shape::shape;
 use super::window::Seen;
 use crate::features::extraction::{
-    RESULTS, RESULTS_BY_DOMAIN, RESULTS_BY_URL, ResultV4, SchemaPair, is_document, place_read_by,
-    result_place, url_digest,
+    RESULTS, RESULTS_BY_DOMAIN, RESULTS_BY_URL, ResultV4, SchemaPair, is_document, place_of_result,
+    place_read_by, result_place, url_digest,
 };
 use crate::features::jobs::{JOBS, JobV2};
 use base::Result;
