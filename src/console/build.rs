@@ -4,6 +4,9 @@
 //! warning that says why. What is wrong in the source does: the types of the API are made from `data/openapi.json`, and where
 //! the console does not fit them (a field was renamed, perhaps), the build fails with what the compiler says. All work is done
 //! in `OUT_DIR`, so the source tree stays as it was checked out.
+//!
+//! `GLEANER_CONSOLE_STRICT=1` is for machines that are there to find such faults: where the types could not be checked, for want
+//! of npm, of a network or of time, the build fails instead of warning.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -20,12 +23,23 @@ const CHECK_TIME_MAX: Duration = Duration::from_secs(300);
 const MADE: [&str; 3] = ["node_modules", "dist", "generated"];
 /// What stands in a line of the compiler that tells of a fault.
 const FAULT: &str = "error TS";
+/// What npm is asked for. The compiler is among what it has for development, and NODE_ENV may leave that out.
+const INSTALL: [&str; 7] = [
+    "ci",
+    "--include=dev",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--prefer-offline",
+    "--fetch-retries=1",
+];
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the crate's folder"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output folder"));
     let (ui, document) = (here.join("ui"), here.join("../../data/openapi.json"));
     println!("cargo::rerun-if-env-changed=GLEANER_CONSOLE_DIST");
+    println!("cargo::rerun-if-env-changed=GLEANER_CONSOLE_STRICT");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", document.display());
     watch(&ui);
@@ -36,7 +50,7 @@ fn main() {
             Some(PathBuf::from(folder))
         }
         None => built(&ui, &document, &out).unwrap_or_else(|why| {
-            println!("cargo::warning=this box is built without its console: {why}");
+            lacks(&format!("this box is built without its console: {why}"));
             None
         }),
     };
@@ -47,6 +61,12 @@ fn main() {
     });
     let text = format!("static FILES: &[File] = &[{}];\n", files.unwrap_or_default());
     fs::write(out.join("files.rs"), text).expect("OUT_DIR can be written");
+}
+
+/// Tells of what this machine could not do. A strict build fails by it once this program has ended; cargo sees to that.
+fn lacks(what: &str) {
+    let is_strict = env::var_os("GLEANER_CONSOLE_STRICT").is_some_and(|value| value == "1");
+    println!("cargo::{}={what}", if is_strict { "error" } else { "warning" });
 }
 
 /// Has cargo run this again when a source changes.
@@ -67,7 +87,7 @@ fn watch(folder: &Path) {
 /// The folder with the bundle; none where there is no npm.
 fn built(ui: &Path, document: &Path, out: &Path) -> Result<Option<PathBuf>, String> {
     if !["node", "npm"].iter().all(|program| answers(program)) {
-        println!("cargo::warning=Node.js and npm are not there, so this box is built without its console");
+        lacks("Node.js and npm are not there, so this box is built without its console");
         return Ok(None);
     }
     let work = out.join("ui");
@@ -75,9 +95,10 @@ fn built(ui: &Path, document: &Path, out: &Path) -> Result<Option<PathBuf>, Stri
         let what = what.to_owned();
         move |error: io::Error| format!("{what}: {error}")
     };
-    // What was installed before is used again when the lock file is the same.
+    // What was installed before is used again when the lock file is the same, and so is what npm was asked for.
     let lock = fs::read(ui.join("package-lock.json")).map_err(told("read package-lock.json"))?;
-    let installed = fs::read(work.join("installed.lock")).is_ok_and(|known| known == lock);
+    let made_with = [INSTALL.join(" ").as_bytes(), b"\n", &lock].concat();
+    let installed = fs::read(work.join("installed.lock")).is_ok_and(|known| known == made_with);
     if installed {
         let _ = fs::remove_dir_all(work.join("src"));
     } else {
@@ -86,17 +107,8 @@ fn built(ui: &Path, document: &Path, out: &Path) -> Result<Option<PathBuf>, Stri
     copy(ui, &work).map_err(told("copy the sources"))?;
     fs::copy(document, work.join("openapi.json")).map_err(told("copy data/openapi.json"))?;
     if !installed {
-        let arguments = [
-            "ci",
-            "--include=dev",
-            "--ignore-scripts",
-            "--no-audit",
-            "--no-fund",
-            "--prefer-offline",
-            "--fetch-retries=1",
-        ];
-        run("npm", &arguments, &work, INSTALL_TIME_MAX)?;
-        fs::write(work.join("installed.lock"), lock).map_err(told("note what is installed"))?;
+        run("npm", &INSTALL, &work, INSTALL_TIME_MAX)?;
+        fs::write(work.join("installed.lock"), made_with).map_err(told("note what is installed"))?;
     }
     fits(&work)?;
     run("node", &["build.mjs", "openapi.json", "dist"], &work, BUNDLE_TIME_MAX)?;
@@ -125,7 +137,7 @@ fn fits(work: &Path) -> Result<(), String> {
                 println!("cargo::error=src/console/ui: {line}");
             }
         }
-        Err(why) => println!("cargo::warning=the console's types were not checked: {why}"),
+        Err(why) => lacks(&format!("the console's types were not checked: {why}")),
     }
     Ok(())
 }

@@ -96,13 +96,14 @@ function operator(request) {
 }
 
 /** Where the link of the newest letter to this address leads that goes to this page: the box has no mail server, so it keeps
- * its letters for its operator. */
-export function mailed(to, page) {
+ * its letters for its operator. A link that is `known` is not waited for. */
+export function mailed(to, page, known) {
   const link = new RegExp(`/${page}#\\S+`);
   return until(`a letter to ${to} leads to ${page}`, async () => {
     const letters = await operator({ command: "outbox", limit: 50 });
     const text = letters.filter((letter) => letter.to === to).map((letter) => letter.text ?? "").find((one) => link.test(one));
-    return text && url + link.exec(text)[0];
+    const found = text && url + link.exec(text)[0];
+    return found !== known && found;
   });
 }
 

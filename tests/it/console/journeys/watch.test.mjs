@@ -144,10 +144,18 @@ test("a schedule from its form to its run, its jobs and its day in the calendar"
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "The month before" }).click();
   await page.getByRole("button", { name: /went well/ }).waitFor({ state: "detached" });
-  await page.getByLabel("Month", { exact: true }).fill("2024-02");
+  const month = page.getByLabel("Month", { exact: true });
+  await month.fill("2024-02");
+  await month.press("Enter");
+  await page.getByRole("heading", { name: "Runs of February 2024" }).waitFor();
+  // What stands there while a year is typed is no month yet.
+  await month.fill("0002-03");
+  await month.press("Enter");
+  await until("the month in view stands in the field again", async () => (await month.inputValue()) === "2024-02");
   await page.getByRole("heading", { name: "Runs of February 2024" }).waitFor();
   const now = new Date();
-  await page.getByLabel("Month", { exact: true }).fill(`${now.getFullYear()}-${String(now.getMonth() + 1).padStart(2, "0")}`);
+  await month.fill(`${now.getFullYear()}-${String(now.getMonth() + 1).padStart(2, "0")}`);
+  await month.blur();
   await today.waitFor();
 }));
 

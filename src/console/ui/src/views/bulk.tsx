@@ -1,6 +1,6 @@
 // What is done with many URLs at once: all that fit a filter are chosen page by page, and changed part by part.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, said } from "../api/client";
+import { api, ApiError, said } from "../api/client";
 import type { Page } from "../api/use";
 import { go, toast } from "../app/state";
 import { Choice, Empty, Field, Form, Text } from "../parts/basic";
@@ -17,13 +17,20 @@ const AT_ONCE = 6;
 export const words = (text: string) => text.split(/[\s,]+/).map((word) => word.trim()).filter(Boolean);
 const urls = (count: number) => many(count, "URL");
 
+export interface Ran {
+  /** How many it was done for: fewer than all where it was stopped. */
+  done: number;
+  /** Whether the view that it was begun in went away meanwhile: whoever left it is led nowhere, and nothing of it is closed. */
+  isLeft: boolean;
+}
+
 export interface Parts {
   /** How far work is that takes more than one request, while it goes on. */
   at: { done: number; total: number } | undefined;
   isBusy: boolean;
   stop: () => void;
-  /** Does it part by part, and gives how many it was done for: fewer than all where it was stopped. */
-  run: <T>(all: readonly T[], size: number, does: (part: T[]) => Promise<unknown>) => Promise<number>;
+  /** Does it part by part. */
+  run: <T>(all: readonly T[], size: number, does: (part: T[]) => Promise<unknown>) => Promise<Ran>;
 }
 
 /** Work that takes many requests: how far it is, and a way to stop it between two of them. */
@@ -31,9 +38,13 @@ export function useParts(): Parts {
   const [at, setAt] = useState<Parts["at"]>();
   const [isBusy, setBusy] = useState(false);
   const control = useRef<AbortController>();
+  const isLeft = useRef(false);
   const stop = () => control.current?.abort();
   // What was begun in a dialog ends with it.
-  useEffect(() => stop, []);
+  useEffect(() => () => {
+    isLeft.current = true;
+    stop();
+  }, []);
   const run: Parts["run"] = async (all, size, does) => {
     const { signal } = (control.current = new AbortController());
     let done = 0;
@@ -43,7 +54,7 @@ export function useParts(): Parts {
         if (all.length > size) setAt({ done, total: all.length });
         await does(all.slice(done, done + size));
       }
-      return done;
+      return { done, isLeft: isLeft.current };
     } catch (error) {
       if (done === 0) throw error;
       throw new Error(`It was done for ${number(done)} of ${urls(all.length)}, and not for the others: ${said(error)}`);
@@ -66,7 +77,10 @@ export function Going({ parts: { at, stop } }: { parts: Parts }) {
   );
 }
 
-const toldOf = (done: number, total: number, what: string) => toast(`${done < total ? `Stopped: ${number(done)} of ` : ""}${urls(total)} ${total === 1 ? "was" : "were"} ${what}`);
+/** What came of it; `right` are those of the done that were not refused. */
+function toldOf(done: number, total: number, what: string, right = done): string {
+  return `${done < total ? "Stopped: " : ""}${right < total ? `${number(right)} of ` : ""}${urls(total)} ${total === 1 ? "was" : "were"} ${what}`;
+}
 
 export interface Everything {
   /** While pages are asked for: how many URLs came so far. */
@@ -110,7 +124,7 @@ interface Bulk {
 }
 
 /** Changes each of them; those that it cannot do are told, and the others are changed all the same. */
-async function changeEach(parts: Parts, all: UrlView[], change: (url: UrlView) => Promise<UrlUpdate>): Promise<void> {
+async function changeEach(parts: Parts, all: UrlView[], change: (url: UrlView) => Promise<UrlUpdate>): Promise<Ran> {
   const failed: string[] = [];
   const one = async (url: UrlView) => {
     try {
@@ -119,15 +133,36 @@ async function changeEach(parts: Parts, all: UrlView[], change: (url: UrlView) =
       failed.push(`${url.url}: ${said(error)}`);
     }
   };
-  const done = await parts.run(all, AT_ONCE, (part) => Promise.all(part.map(one)));
-  if (failed.length > 0) throw new Error(`${urls(done - failed.length)} were changed, ${number(failed.length)} were not, such as ${failed[0]}`);
-  toldOf(done, all.length, "changed");
+  const ran = await parts.run(all, AT_ONCE, (part) => Promise.all(part.map(one)));
+  if (failed.length > 0) throw new Error(`${urls(ran.done - failed.length)} were changed, ${number(failed.length)} were not, such as ${failed[0]}`);
+  toast(toldOf(ran.done, all.length, "changed"));
+  return ran;
 }
 
-/** Registers them again with more to them, which only adds. */
-async function addToEach(parts: Parts, all: UrlView[], more: { tags: string[] } | { pageType: string }, what: string): Promise<void> {
-  const done = await parts.run(all, PART, (part) => api("POST /api/v1/urls", { body: { urls: part.map((url) => ({ url: url.url, ...more })) } }));
-  toldOf(done, all.length, what);
+/** Registers URLs again with more tags, which only adds. That all of them are refused is told as that some are. */
+async function addTags(part: UrlView[], tags: string[]): Promise<{ created: number; refused: string[] }> {
+  try {
+    const told = await api("POST /api/v1/urls", { body: { urls: part.map(({ url }) => ({ url, tags })) } });
+    return { created: told.created, refused: told.invalid.map((one) => `${one.url}: ${one.reason}`) };
+  } catch (error) {
+    if (!(error instanceof ApiError && error.code === "invalid_url")) throw error;
+    return { created: 0, refused: part.map(() => said(error)) };
+  }
+}
+
+/** Tags them; those that are refused are told, and so are those that were no longer there, which this makes anew. */
+async function tagEach(parts: Parts, all: UrlView[], tags: string[]): Promise<Ran> {
+  let created = 0;
+  const refused: string[] = [];
+  const ran = await parts.run(all, PART, async (part) => {
+    const told = await addTags(part, tags);
+    created += told.created;
+    refused.push(...told.refused);
+  });
+  const told = toldOf(ran.done, all.length, "tagged", ran.done - refused.length) + (created > 0 ? `; ${number(created)} of them had been removed meanwhile and ${created === 1 ? "is" : "are"} registered anew` : "");
+  if (refused.length > 0) throw new Error(`${told}; ${number(refused.length)} ${refused.length === 1 ? "was" : "were"} refused, such as ${refused[0]}`);
+  toast(told);
+  return ran;
 }
 
 export function BulkUntag({ chosen, onDone }: Bulk) {
@@ -137,8 +172,8 @@ export function BulkUntag({ chosen, onDone }: Bulk) {
   const having = chosen.filter((url) => url.tags.includes(tag));
   const send = async () => {
     // By what it is now: tags are changed as a whole.
-    await changeEach(parts, having, async ({ id }) => ({ tags: (await api("GET /api/v1/urls/{id}", { path: { id } })).tags.filter((one) => one !== tag) }));
-    onDone();
+    const { isLeft } = await changeEach(parts, having, async ({ id }) => ({ tags: (await api("GET /api/v1/urls/{id}", { path: { id } })).tags.filter((one) => one !== tag) }));
+    if (!isLeft) onDone();
   };
   if (tags.length === 0) return <Empty title="None of them has a tag" />;
   return (
@@ -156,9 +191,9 @@ export function BulkType({ chosen, onDone }: Bulk) {
   const parts = useParts();
   const send = async () => {
     const pageType = typed.trim();
-    if (pageType) await addToEach(parts, chosen, { pageType }, "changed");
-    else await changeEach(parts, chosen, async () => ({ clear: ["pageType"] }));
-    onDone();
+    // One by one: registering them again would bring those back that were removed meanwhile.
+    const { isLeft } = await changeEach(parts, chosen, async () => (pageType ? { pageType } : { clear: ["pageType"] }));
+    if (!isLeft) onDone();
   };
   return (
     <Form send={`Change ${urls(chosen.length)}`} onSend={send} onCancel={onDone}>
@@ -174,8 +209,8 @@ export function BulkTag({ chosen, onDone }: Bulk) {
   const [tags, setTags] = useState("");
   const parts = useParts();
   const send = async () => {
-    await addToEach(parts, chosen, { tags: words(tags) }, "tagged");
-    onDone();
+    const { isLeft } = await tagEach(parts, chosen, words(tags));
+    if (!isLeft) onDone();
   };
   return (
     <Form send={`Tag ${urls(chosen.length)}`} onSend={send} onCancel={onDone}>
@@ -187,21 +222,30 @@ export function BulkTag({ chosen, onDone }: Bulk) {
   );
 }
 
-/** Submits a job for each; a batch for each part, and the list of batches where there are several. */
-export async function collect(parts: Parts, all: UrlView[]): Promise<void> {
+/**
+ * Submits a job for each; a batch for each part, and the list of batches where there are several. Where a part fails, those of
+ * the parts before it are given to `drop`: pressed again, they would be submitted twice.
+ */
+export async function collect(parts: Parts, all: UrlView[], drop: (finished: UrlView[]) => void): Promise<void> {
   let [jobs, batches, last] = [0, 0, ""];
-  const done = await parts.run(all, PART, async (part) => {
+  const finished: UrlView[] = [];
+  const ran = parts.run(all, PART, async (part) => {
     const told = await api("POST /api/v1/jobs/batch", { body: { jobs: part.map((url) => ({ urlId: url.id })) } });
     jobs += told.jobs.length;
     batches += 1;
     last = told.batchId ?? "";
+    finished.push(...part);
+  });
+  const { done, isLeft } = await ran.catch((error: unknown) => {
+    if (finished.length > 0) drop(finished);
+    throw error;
   });
   toast(`${done < all.length ? "Stopped: " : ""}${many(jobs, "job")} ${jobs === 1 ? "was" : "were"} submitted${batches > 1 ? ` in ${number(batches)} batches` : ""}`);
-  go(batches > 1 ? "/batches" : last ? `/batches/${last}` : "/jobs");
+  if (!isLeft) go(batches > 1 ? "/batches" : last ? `/batches/${last}` : "/jobs");
 }
 
 /** Deletes them; gives how many. */
 export async function remove(parts: Parts, all: UrlView[]): Promise<void> {
-  const done = await parts.run(all, PART, (part) => api("POST /api/v1/urls/delete", { body: { ids: part.map((url) => url.id) } }));
-  toldOf(done, all.length, "deleted");
+  const { done } = await parts.run(all, PART, (part) => api("POST /api/v1/urls/delete", { body: { ids: part.map((url) => url.id) } }));
+  toast(toldOf(done, all.length, "deleted"));
 }

@@ -10,6 +10,8 @@ import type { RunView } from "../generated/api";
 const PAGE = 200;
 /** A schedule of each minute has 45,000 runs a month: so many pages of its newest are shown, and where they begin is said. */
 const PAGES_MAX = 50;
+/** A year below this is one that somebody is about to type. */
+const YEAR_MIN = 1970;
 const WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const GROUPS = [["accent", "completed", "went well"], ["bad", "failed", "failed"], ["warn", "skipped_overlap", "left out"], ["info", "skipped_misfire", "missed"]] as const;
 const monthName = late(() => new Intl.DateTimeFormat("en", { month: "long", year: "numeric" }));
@@ -72,21 +74,24 @@ function Day({ at, runs, isOpen, onOpen }: { at: Date; runs: readonly RunView[];
 export function Calendar({ id, turn, onJobs }: { id: string; turn: number; onJobs: (run: string) => void }) {
   const [from, setFrom] = useState(() => new Date(new Date().getFullYear(), new Date().getMonth(), 1));
   const [open, setOpen] = useState<string>();
+  // What stands in the field of the month until it is left.
+  const [typed, setTyped] = useState<string>();
   const found = useLoad((signal) => month(id, from, signal), [id, from.getTime(), turn]);
   const show = (year: number, monthOfYear: number) => {
     setOpen(undefined);
     setFrom(new Date(year, monthOfYear, 1));
   };
   const step = (months: number) => show(from.getFullYear(), from.getMonth() + months);
-  const pick = (text: string) => {
+  const pick = () => {
+    setTyped(undefined);
     // Where a browser has no such field, a text of this shape is typed.
-    const [, year, picked] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
-    if (year && picked) show(Number(year), Number(picked) - 1);
+    const [, year, picked] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(typed ?? "") ?? [];
+    if (typed !== inView && Number(year) >= YEAR_MIN) show(Number(year), Number(picked) - 1);
   };
   const count = new Date(from.getFullYear(), from.getMonth() + 1, 0).getDate();
   const lead = (from.getDay() + 6) % 7;
   const runs = open ? (found.value?.days.get(open) ?? []) : [];
-  const inView = `${from.getFullYear()}-${String(from.getMonth() + 1).padStart(2, "0")}`;
+  const inView = `${String(from.getFullYear()).padStart(4, "0")}-${String(from.getMonth() + 1).padStart(2, "0")}`;
   const isNow = from.getTime() >= new Date(new Date().getFullYear(), new Date().getMonth(), 1).getTime();
   return (
     <Panel
@@ -96,7 +101,7 @@ export function Calendar({ id, turn, onJobs }: { id: string; turn: number; onJob
           <span class="legend">{GROUPS.map(([colour, , word]) => <span key={word}><i class={colour} /> {word}</span>)}</span>
           <span class="row whole">
             <button type="button" class="button small" aria-label="The month before" onClick={() => step(-1)}>←</button>
-            <input type="month" class="month" aria-label="Month" placeholder="2026-01" value={inView} onChange={(event) => pick(event.currentTarget.value)} />
+            <input type="month" class="month" aria-label="Month" placeholder="2026-01" value={typed ?? inView} onInput={(event) => setTyped(event.currentTarget.value)} onBlur={pick} onKeyDown={(event) => event.key === "Enter" && pick()} />
             <button type="button" class="button small" aria-label="The month after" disabled={isNow} onClick={() => step(1)}>→</button>
           </span>
         </>

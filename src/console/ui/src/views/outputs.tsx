@@ -1,5 +1,5 @@
 // Outputs: what leaves by itself, with the condition tried as one types, and the log of deliveries.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
@@ -29,7 +29,8 @@ function Recover({ id, onDone }: { id: string; onDone: () => void }) {
 /** How often a delivery is looked at that is on its way. */
 const LOOK_EVERY_MS = 2_000;
 
-function Deliveries({ id }: { id: string }) {
+/** `onLook` is called whenever the deliveries are looked at again by themselves. */
+function Deliveries({ id, isOn, onLook }: { id: string; isOn: boolean; onLook: () => void }) {
   const [state, setState] = useState<DeliveryState | "">("");
   const list = useList((cursor, signal) => api("GET /api/v1/outputs/{id}/deliveries", { path: { id }, query: { ...(state && { state }), limit: 40, ...(cursor && { cursor }) }, signal }), [id, state]);
   const again = (delivery: string) => async () => {
@@ -37,12 +38,26 @@ function Deliveries({ id }: { id: string }) {
     toast("It is tried again");
     list.reload();
   };
-  const isDue = list.items?.some((row) => row.state === "pending" && row.nextTryAt !== null && Date.parse(row.nextTryAt) < Date.now() + LOOK_EVERY_MS) ?? false;
+  const due = Math.min(...(list.items ?? []).map((row) => (row.state === "pending" && row.nextTryAt !== null ? Date.parse(row.nextTryAt) : Infinity)));
+  const look = useRef(() => {});
+  look.current = () => {
+    list.refresh();
+    onLook();
+  };
   useEffect(() => {
-    if (!isDue) return;
-    const timer = setInterval(() => !document.hidden && list.refresh(), LOOK_EVERY_MS);
-    return () => clearInterval(timer);
-  }, [isDue]);
+    // While the output is off nothing is tried, however long ago it was due.
+    if (!isOn || due === Infinity) return;
+    let timer: ReturnType<typeof setTimeout>;
+    const wait = (ms: number) => {
+      timer = setTimeout(() => {
+        if (!document.hidden) look.current();
+        // A try takes its time: it is looked at again until something else is due.
+        wait(LOOK_EVERY_MS);
+      }, ms);
+    };
+    wait(Math.max(LOOK_EVERY_MS, due - Date.now()));
+    return () => clearTimeout(timer);
+  }, [isOn, due]);
   return (
     <Panel title="Deliveries" flush side={<Choice label="State" value={state} options={[["", "All"], ["pending", "Waiting"], ["delivered", "Delivered"], ["failed", "Failed"]] as const} onPick={setState} />}>
       <List
@@ -174,7 +189,8 @@ function OutputPage({ id }: { id: string }) {
           </Panel>
         </div>
         {row.email && <Recipients of={row.email} />}
-        <Deliveries id={id} />
+        {/* The box may have switched the output off. What a form was opened with stays as it is. */}
+        <Deliveries id={id} isOn={row.isEnabled} onLook={() => open || found.reload()} />
       </div>
       {open === "edit" && <Dialog title="Edit the output" onClose={() => setOpen(undefined)}><OutputForm known={row} onDone={() => (setOpen(undefined), found.reload())} /></Dialog>}
       {open === "recover" && <Dialog title="Deliver what was not" onClose={() => setOpen(undefined)}><Recover id={id} onDone={() => (setOpen(undefined), found.reload())} /></Dialog>}

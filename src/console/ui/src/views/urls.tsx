@@ -76,6 +76,8 @@ interface Choosing {
   toggle: (url: UrlView) => void;
   none: () => void;
   shown: (rows: readonly UrlView[]) => void;
+  /** Takes those away from what is chosen by now. */
+  without: (rows: readonly UrlView[]) => void;
   everything: () => Promise<void>;
   /** Whether all that fits was asked for, and whether there is more than that. */
   whole: { isCut: boolean } | undefined;
@@ -87,25 +89,39 @@ function useChoice(asked: Asked): Choosing {
   const [chosen, setChosen] = useState<ReadonlyMap<string, UrlView>>(new Map());
   const [whole, setWhole] = useState<{ isCut: boolean }>();
   const gathering = useEverything();
+  // Grows with each choice: what was asked for before it does not come over it.
+  const turn = useRef(0);
   const put = (rows: readonly UrlView[], isWhole?: { isCut: boolean }) => {
+    turn.current += 1;
     setChosen(new Map(rows.map((url) => [url.id, url])));
     setWhole(isWhole);
   };
+  const pick = (rows: readonly UrlView[]) => {
+    gathering.stop();
+    put(rows);
+  };
   // What other filters had shown is in view no longer, and nothing is done to what one cannot see.
   const filter = JSON.stringify(asked);
-  useEffect(() => () => (gathering.stop(), put([])), [filter]);
+  useEffect(() => () => pick([]), [filter]);
   const toggle = (url: UrlView) => {
     const next = new Map(chosen);
     if (!next.delete(url.id)) next.set(url.id, url);
-    put([...next.values()]);
+    pick([...next.values()]);
   };
-  const now = useRef(filter);
-  now.current = filter;
+  const without = (rows: readonly UrlView[]) => {
+    gathering.stop();
+    turn.current += 1;
+    const gone = new Set(rows.map((url) => url.id));
+    // By what is chosen when it comes to it: this is called after a while.
+    setChosen((now) => new Map([...now].filter(([id]) => !gone.has(id))));
+    setWhole(undefined);
+  };
   const everything = async () => {
+    const begun = turn.current;
     const { found, isCut } = await gathering.gather(pageOf(asked, GATHERED_AT_ONCE));
-    if (now.current === filter && found.length > 0) put(found, { isCut });
+    if (turn.current === begun && found.length > 0) put(found, { isCut });
   };
-  return { chosen, toggle, none: () => put([]), shown: (rows) => put(rows), everything, whole, gathering };
+  return { chosen, toggle, none: () => pick([]), shown: pick, without, everything, whole, gathering };
 }
 
 /** Where all rows in view are chosen: how to choose those behind them, too, and how far that is. */
@@ -142,7 +158,7 @@ function Actions({ of, onOpen, onDone }: { of: Choosing; onOpen: (open: Open) =>
     <div class="filters">
       <span>{number(picked.length)} chosen</span>
       <button type="button" class="button small" onClick={of.none}>Choose none</button>
-      {may("jobs:write") && <Act small {...(picked.length > ASKED_FROM && { sure: `Collect ${number(picked.length)} URLs now? Each costs credits.` })} disabled={parts.isBusy} does={() => collect(parts, picked)}>Collect now</Act>}
+      {may("jobs:write") && <Act small {...(picked.length > ASKED_FROM && { sure: `Collect ${number(picked.length)} URLs now? Each costs credits.` })} disabled={parts.isBusy} does={() => collect(parts, picked, of.without)}>Collect now</Act>}
       {may("urls:write") && (
         <>
           <button type="button" class="button small" onClick={() => onOpen("tag")}>Tag</button>
