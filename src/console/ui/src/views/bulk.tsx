@@ -134,9 +134,15 @@ async function changeEach(parts: Parts, all: UrlView[], change: (url: UrlView) =
     }
   };
   const ran = await parts.run(all, AT_ONCE, (part) => Promise.all(part.map(one)));
-  if (failed.length > 0) throw new Error(`${urls(ran.done - failed.length)} were changed, ${number(failed.length)} were not, such as ${failed[0]}`);
-  toast(toldOf(ran.done, all.length, "changed"));
+  const told = toldOf(ran.done, all.length, "changed", ran.done - failed.length);
+  tell(ran, failed.length > 0 ? `${told}; ${number(failed.length)} ${failed.length === 1 ? "was" : "were"} not, such as ${failed[0]}` : told, failed.length > 0);
   return ran;
+}
+
+/** Says what came of it: a fault in the form, or, where that is gone, beside the page. */
+function tell(ran: Ran, text: string, isFault: boolean): void {
+  if (isFault && !ran.isLeft) throw new Error(text);
+  toast(text, isFault);
 }
 
 /** Registers URLs again with more tags, which only adds. That all of them are refused is told as that some are. */
@@ -160,8 +166,7 @@ async function tagEach(parts: Parts, all: UrlView[], tags: string[]): Promise<Ra
     refused.push(...told.refused);
   });
   const told = toldOf(ran.done, all.length, "tagged", ran.done - refused.length) + (created > 0 ? `; ${number(created)} of them had been removed meanwhile and ${created === 1 ? "is" : "are"} registered anew` : "");
-  if (refused.length > 0) throw new Error(`${told}; ${number(refused.length)} ${refused.length === 1 ? "was" : "were"} refused, such as ${refused[0]}`);
-  toast(told);
+  tell(ran, refused.length > 0 ? `${told}; ${number(refused.length)} ${refused.length === 1 ? "was" : "were"} refused, such as ${refused[0]}` : told, refused.length > 0);
   return ran;
 }
 

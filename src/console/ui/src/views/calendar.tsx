@@ -82,11 +82,14 @@ export function Calendar({ id, turn, onJobs }: { id: string; turn: number; onJob
     setFrom(new Date(year, monthOfYear, 1));
   };
   const step = (months: number) => show(from.getFullYear(), from.getMonth() + months);
-  const pick = () => {
-    setTyped(undefined);
-    // Where a browser has no such field, a text of this shape is typed.
-    const [, year, picked] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(typed ?? "") ?? [];
-    if (typed !== inView && Number(year) >= YEAR_MIN) show(Number(year), Number(picked) - 1);
+  // While a year is typed digit by digit it is none yet. Where a browser has no such field, a text of this shape is typed.
+  const pick = (text: string | undefined) => {
+    const [, year, picked] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text ?? "") ?? [];
+    if (text !== inView && Number(year) >= YEAR_MIN) show(Number(year), Number(picked) - 1);
+  };
+  const type = (text: string) => {
+    setTyped(text);
+    pick(text);
   };
   const count = new Date(from.getFullYear(), from.getMonth() + 1, 0).getDate();
   const lead = (from.getDay() + 6) % 7;
@@ -101,7 +104,7 @@ export function Calendar({ id, turn, onJobs }: { id: string; turn: number; onJob
           <span class="legend">{GROUPS.map(([colour, , word]) => <span key={word}><i class={colour} /> {word}</span>)}</span>
           <span class="row whole">
             <button type="button" class="button small" aria-label="The month before" onClick={() => step(-1)}>←</button>
-            <input type="month" class="month" aria-label="Month" placeholder="2026-01" value={typed ?? inView} onInput={(event) => setTyped(event.currentTarget.value)} onBlur={pick} onKeyDown={(event) => event.key === "Enter" && pick()} />
+            <input type="month" class="month" aria-label="Month" placeholder="2026-01" value={typed ?? inView} onInput={(event) => type(event.currentTarget.value)} onBlur={() => setTyped(undefined)} onKeyDown={(event) => event.key === "Enter" && setTyped(undefined)} />
             <button type="button" class="button small" aria-label="The month after" disabled={isNow} onClick={() => step(1)}>→</button>
           </span>
         </>

@@ -4,7 +4,7 @@
 //! neither misses nor doubles.
 
 use super::low::{self, Graded, grade};
-use super::rows::{DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
+use super::rows::{BY_DOMAIN, DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, POSITION};
 use super::shape::shape;
 use super::window::Seen;
 use crate::features::extraction::{
@@ -24,7 +24,7 @@ use server::task::Consumer;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{Key, OrgRead, OrgWrite, SysRead, System, readable};
+use store::{Key, Order, OrgRead, OrgWrite, SysRead, System, readable};
 
 /// Change records of one operation.
 const CHANGES_PER_READ: usize = 1_000;
@@ -146,20 +146,36 @@ fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
     }))
 }
 
-/// The newest result of a type whose address is like that of a page of no type. None where most of those are of no type: a site whose
-/// articles nobody reads has them beside its products.
+/// The newest result of a type whose address is like that of a page of no type. None where most of those before were of no type: a site
+/// whose articles nobody reads has them beside its products.
 fn alike(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<ResultV4>> {
     let is_page = is_document(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
     let (Some(own), true) = (shape(&row.url), is_page) else { return Ok(None) };
+    // Of most domains nothing is read at all.
+    let known = tx.scan_index(&DRIFT, &BY_DOMAIN, row.domain.clone(), Order::Ascending, 1);
+    if readable("how pages of a domain are read", &row.domain, known)?.is_none_or(|rows| rows.is_empty()) {
+        return Ok(None);
+    }
     let newest = PageRequest { limit: ALIKE_MAX, cursor: Some(place_of_result(row)) };
     let of_domain = tx.page_by(&RESULTS, &RESULTS_BY_DOMAIN, &row.domain, &newest, |_| true);
     let of_domain = readable("the newest results of a domain", &row.domain, of_domain)?;
     let host = host_of(&row.final_url);
-    let mut alike: Vec<ResultV4> = of_domain.map(|page| page.items).unwrap_or_default();
-    alike.retain(|other| host_of(&other.final_url) == host && shape(&other.url).as_ref() == Some(&own));
-    let all = alike.len();
-    alike.retain(|other| other.page_type.is_some() && other.was_read());
-    Ok(Some(alike).filter(|alike| alike.len() * 2 > all).and_then(|alike| alike.into_iter().next()))
+    let of_domain = of_domain.map(|page| page.items).unwrap_or_default();
+    let of_host: Vec<ResultV4> =
+        of_domain.into_iter().filter(|other| host_of(&other.final_url) == host).collect();
+    let is_read = |other: &&ResultV4| other.page_type.is_some() && other.was_read();
+    // The newest may be of the redesign themselves.
+    let alike: Vec<&ResultV4> = of_host
+        .iter()
+        .filter(|other| shape(&other.url).as_ref() == Some(&own))
+        .skip_while(|other| !is_read(other))
+        .collect();
+    let read = alike.iter().copied().filter(is_read).count();
+    let Some(known) = alike.first().filter(|_| read * 2 > alike.len()) else { return Ok(None) };
+    // What was read by something else than its type is read by now says nothing of that.
+    let of_type = of_host.iter().filter(is_read).find(|other| other.page_type == known.page_type);
+    let by = |one: &ResultV4| (one.schema, one.attributes_version);
+    Ok(of_type.filter(|newest| by(newest) == by(known)).map(|_| ResultV4::clone(known)))
 }
 
 fn told(row: &ResultV4) -> Option<(PageType, Seen)> {

@@ -493,7 +493,7 @@ fn update(tx: &OrgWrite<'_>, read: ReadRow) -> Result<Option<usize>> {
     let later = tx.index_entries(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &later, 1)?;
     for entry in later.entries {
         let next = readable("a later result of the URL", &row.url, tx.get(&RESULTS, &entry.key))?.flatten();
-        let Some(mut next) = next else { continue };
+        let Some(mut next) = next.filter(|next| !next.is_unreadable()) else { continue };
         let changes = changed(&row, &next);
         if next.changed != changes {
             next.changed = changes;

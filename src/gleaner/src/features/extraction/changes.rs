@@ -51,8 +51,9 @@ pub static GONE_PAGES: OrgTable<Digest, GonePageV1> = OrgTable::new("results_gon
 /// Says that a page is gone, unless that was said of its last result, or there is none.
 pub fn tell_gone(tx: &OrgWrite<'_>, job: JobId, url: &str, status: u16) -> Result<()> {
     let digest = sha256(url.as_bytes());
-    let last = tx.scan_index(&RESULTS, &RESULTS_BY_URL, url_digest(url), Order::Descending, 1);
-    let last = readable("the last result of a page", url, last)?.and_then(|mut rows| rows.pop());
+    let last = tx.scan_index(&RESULTS, &RESULTS_BY_URL, url_digest(url), Order::Descending, LAST_ROWS_MAX);
+    let last = readable("the last result of a page", url, last)?;
+    let last = last.and_then(|rows| rows.into_iter().find(|row| !row.is_unreadable()));
     let Some(last) = last.filter(|row| row.values.0.as_object().is_some_and(|values| !values.is_empty()))
     else {
         return Ok(());
@@ -77,6 +78,8 @@ pub(super) fn forget_gone(tx: &OrgWrite<'_>, row: &ResultV4) -> Result<()> {
     Ok(())
 }
 
+/// Newest results of a page among which the last that could be read is looked for.
+const LAST_ROWS_MAX: usize = 8;
 /// Attributes that one event tells of; `more` counts those beyond.
 const CHANGES_MAX: usize = 50;
 /// Bytes of the values of one event. One that has no room is left out and marked `omitted`; the result has it.

@@ -47,8 +47,9 @@ impl ResultDraft {
         self.row.page_type
     }
 
-    /// The composite quality; none when no schema applied.
+    /// The composite quality; none when no schema applied, and 0 of a body that could not be read: another provider may do better.
     pub fn quality(&self) -> Option<f64> {
-        self.row.quality.map(|quality| quality.composite)
+        let of_unreadable = (!self.row.attribute_errors.is_empty()).then_some(0.0);
+        self.row.quality.map(|quality| quality.composite).or(of_unreadable)
     }
 }

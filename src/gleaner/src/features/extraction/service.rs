@@ -450,7 +450,7 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option
         row.place = ahead.after(Duration::from_millis(1));
     }
     let previous = readable("an earlier result of the URL", &row.url, previous(tx, &row))?.flatten();
-    if let Some(previous) = &previous {
+    if let Some(previous) = previous.as_ref().filter(|_| !row.is_unreadable()) {
         row.changed = changed(previous, &row);
     }
     if let Some(page_type) = row.page_type.filter(|_| row.was_read()) {
@@ -462,7 +462,9 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option
     row.sequence = tx.next_sequence();
     tx.put(&RESULTS, &row.job, &row)?;
     pages::name(tx, row.job, &row.page)?;
-    changes::tell(tx, previous.as_ref(), &row)?;
+    if !row.is_unreadable() {
+        changes::tell(tx, previous.as_ref(), &row)?;
+    }
     let is_newest = newest.is_none_or(|newest| newest <= row.place);
     Ok((row.id, is_newest.then_some(row.scraped_at)))
 }
@@ -483,13 +485,13 @@ fn readings(tx: &OrgWrite<'_>, url: &str, limit: usize) -> Result<Vec<ResultV4>>
     tx.scan_index(&RESULTS, &RESULTS_BY_URL, url_digest(url), Order::Descending, limit)
 }
 
-/// The newest result of the same URL whose page was fetched before this one's.
+/// The newest result of the same URL whose page was fetched before this one's, and could be read.
 fn previous(tx: &OrgWrite<'_>, row: &ResultV4) -> Result<Option<ResultV4>> {
     // Almost always the newest is the one; only jobs that end out of order make it look further.
     for limit in [1, PREVIOUS_ROWS_MAX] {
         let rows = readings(tx, &row.url, limit)?;
         let ended = rows.len() < limit;
-        let found = rows.into_iter().find(|other| other.place <= row.place);
+        let found = rows.into_iter().find(|other| other.place <= row.place && !other.is_unreadable());
         if found.is_some() || ended {
             return Ok(found);
         }

@@ -113,3 +113,33 @@ async fn json_is_tried_and_read_again_as_pages_are() {
     reading.put_into(&mut again, row.extracted_at);
     assert_eq!(codec::encode(&again).unwrap(), codec::encode(&row).unwrap());
 }
+
+/// A body that breaks off is asked for elsewhere, and stands between two others as if it had not come.
+#[tokio::test]
+async fn a_body_that_breaks_off_changes_nothing() {
+    let bench = Bench::new();
+    let price = json!({ "name": "price", "jsonPaths": ["$.price"], "type": "number" });
+    bench.import(json!([{ "pageType": "product", "attributes": [price] }])).await.unwrap();
+    let asked = |body: &str, page_type| DeliveredPage {
+        page_type,
+        content_type: Some("application/json".to_owned()),
+        ..page(SHOP, body)
+    };
+    let events = || bench.org.read(|tx| crate::features::events::log_ends(tx)).unwrap().last;
+    let product = Some(PageType::Product);
+    let early = bench.collect(asked(r#"{"price"#, product)).await;
+    assert!(early.is_unreadable() && events() == 0);
+    bench.collect(asked(r#"{"price":12.5}"#, product)).await;
+    assert_eq!(events(), 1, "that the page was read for the first time");
+    for page_type in [product, None] {
+        let draft = bench.extractor.process(&bench.org, asked(r#"{"price":12"#, page_type)).await.unwrap();
+        assert_eq!(draft.quality(), Some(0.0));
+        let broken = bench.collect(asked(r#"{"price":12"#, page_type)).await;
+        assert_eq!((broken.changed.len(), broken.quality, broken.was_read()), (0, None, false));
+        assert!(broken.attribute_errors[0].reason.starts_with("unreadable: "), "{broken:?}");
+    }
+    let same = bench.collect(asked(r#"{"price":12.5}"#, product)).await;
+    assert_eq!((same.changed.len(), events()), (0, 1));
+    let other = bench.collect(asked(r#"{"price":13}"#, product)).await;
+    assert_eq!((other.changed, events()), (vec!["price".to_owned()], 2));
+}
