@@ -45,7 +45,12 @@ pub fn results_of_url(
 /// The result of the same URL in front of a stored one whose page could be read.
 pub(super) fn result_before(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<ResultV4>> {
     let before = PageRequest { limit: 1, cursor: Some(result_place(row)) };
-    Ok(tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, |earlier| !earlier.is_unreadable())?.items.pop())
+    Ok(tx
+        .page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, |earlier| {
+            !earlier.is_unreadable()
+        })?
+        .items
+        .pop())
 }
 
 /// The values of a result that differ from those of the URL's result before it.
