@@ -125,7 +125,7 @@ async fn a_body_that_breaks_off_changes_nothing() {
         content_type: Some("application/json".to_owned()),
         ..page(SHOP, body)
     };
-    let events = || bench.org.read(|tx| crate::features::events::log_ends(tx)).unwrap().last;
+    let events = || bench.org.read(crate::features::events::log_ends).unwrap().last;
     let product = Some(PageType::Product);
     let early = bench.collect(asked(r#"{"price"#, product)).await;
     assert!(early.is_unreadable() && events() == 0);
