@@ -35,7 +35,6 @@ const IDLE_CHANGES_MAX: u64 = 4_096;
 /// Earlier results of a URL among which the last one of a type is looked for. Where so many are of none it is looked for no more: a
 /// URL that is visited each minute would cost ever more.
 const EARLIER_MAX: usize = 16;
-
 /// Newest results of a domain among which those with addresses like a new page's are looked for.
 const ALIKE_MAX: usize = 40;
 
