@@ -8,6 +8,7 @@ import { placeOf } from "./app/places";
 import { Shell, Toasts } from "./app/shell";
 import { here, instead, me, whoAmI } from "./app/state";
 import { Trouble } from "./parts/basic";
+import { fetchEarly } from "./parts/lazy";
 
 /** Takes over the session that a one-time link carries, and takes it out of the address. */
 async function begin(): Promise<void> {
@@ -23,8 +24,9 @@ async function begin(): Promise<void> {
   await whoAmI();
 }
 
-// What will be shown to somebody who is signed in comes while that is asked. Where it cannot, the view says so itself.
-placeOf(here.value.parts[0])?.load().catch(() => undefined);
+const place = placeOf(here.value.parts[0]);
+/** What will be shown to somebody who is signed in comes while that is asked. */
+const early = place && fetchEarly(place, place.load);
 
 /** Asked before anything is drawn: an effect would wait for a frame. */
 const begun = begin();
@@ -60,4 +62,4 @@ function draw() {
   render(<Root />, document.body);
 }
 
-begun.then(draw, draw);
+void Promise.allSettled([begun, early]).then(draw);

@@ -7,6 +7,12 @@ import { Trouble } from "./basic";
 
 const loaded = new WeakMap<object, unknown>();
 
+/** Fetches what will be shown, so that it stands there in the first frame; what fails is fetched again when it is shown. */
+export async function fetchEarly<P>(key: object, load: () => Promise<ComponentType<P>>): Promise<void> {
+  const part = await load().catch(() => undefined);
+  if (part) loaded.set(key, part);
+}
+
 /** What `load` brings: kept under `key`, so that it is fetched once. */
 export function useFetched<P>(key: object, load: () => Promise<ComponentType<P>>): { found: ComponentType<P> | undefined; error: string | undefined; again: () => void } {
   const [turn, setTurn] = useState(0);

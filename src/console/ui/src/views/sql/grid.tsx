@@ -8,7 +8,9 @@ import { shown } from "../../parts/figures";
 export type Row = Record<string, unknown>;
 const ROW_PX = 26;
 export const PAGE_ROWS = 200;
-const AROUND_ROWS = 12;
+const AROUND_ROWS = 6;
+/** Many enough to be crossed rarely, few enough for a browser to place exactly. */
+const SLAB_ROWS = 1_000;
 /** Browsers do not draw taller elements truly; further rows are reached by a coarser scroll. */
 const TALL_PX_MAX = 8_000_000;
 const PAGES_KEPT = 40;
@@ -70,6 +72,23 @@ function useWidths(columns: readonly string[], first: Row[]) {
   return { widths, set, pull };
 }
 
+/** Where an element is scrolled to, and what follows that. It is told after the frame that scrolls: with its work in one task, some
+ * frames took longer than 50 ms. */
+function useScrollTop() {
+  const [top, setTop] = useState(0);
+  const waits = useRef(false);
+  const follow = (event: Event) => {
+    if (waits.current) return;
+    waits.current = true;
+    const element = event.currentTarget as HTMLElement;
+    setTimeout(() => {
+      waits.current = false;
+      setTop(element.scrollTop);
+    });
+  };
+  return [top, follow] as const;
+}
+
 interface Cell {
   row: number;
   at: number;
@@ -100,9 +119,55 @@ function moved(key: string, from: Cell, last: Cell, page: number): Cell | undefi
   }
 }
 
+interface LineProps {
+  id: string;
+  index: number;
+  columns: readonly string[];
+  isNumber: readonly boolean[];
+  /** The columns' widths, as CSS has them. */
+  template: string;
+  /** From the slab's top, in pixels. */
+  top: number;
+  /** Undefined until its page is here. */
+  row: Row | undefined;
+  /** The column of the active cell, where it is in this line. */
+  at: number | undefined;
+  setActive: (cell: Cell) => void;
+  setCell: (cell: { name: string; value: unknown }) => void;
+}
+
+/** One row of the result. It is compared with what is there only if something of it has changed. */
+function Line({ id, index, columns, isNumber, template, top, row, at: active, setActive, setCell }: LineProps) {
+  const cells = (of: Row) =>
+    columns.map((name, at) => {
+      const value = of[name];
+      const text = value === null ? "null" : shown(value);
+      return (
+        <span key={name} role="gridcell" id={`${id}-${index}-${at}`} class={`${isNumber[at] ? "n" : ""} ${value === null ? "null" : ""} ${active === at ? "active" : ""}`} onClick={() => setActive({ row: index, at })} title={text.slice(0, 400)} onDblClick={() => setCell({ name, value })}>
+          {text}
+        </span>
+      );
+    });
+  // One cell for all: what is scrolled past costs no more than its number.
+  const waiting = () => (
+    <span role="gridcell" aria-colspan={columns.length} id={`${id}-${index}-${active ?? 0}`} class={active === undefined ? "" : "active"}>
+      …
+    </span>
+  );
+  return useMemo(
+    () => (
+      <div class="line" role="row" aria-rowindex={index + 2} style={{ gridTemplateColumns: template, top: `${top}px` }}>
+        <span class="n dim" role="rowheader">{index + 1}</span>
+        {row ? cells(row) : waiting()}
+      </div>
+    ),
+    [id, index, columns, isNumber, template, top, row, active],
+  );
+}
+
 export function Grid({ id, columns, total, first }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
+  const [top, follow] = useScrollTop();
   const [tall, setTall] = useState(400);
   const [sort, setSort] = useState<{ name: string; down: boolean; page: number }>();
   const [cell, setCell] = useState<{ name: string; value: unknown }>();
@@ -142,7 +207,7 @@ export function Grid({ id, columns, total, first }: Props) {
     const order = (a: unknown, b: unknown) => (a === null ? 1 : b === null ? -1 : typeof a === "number" && typeof b === "number" ? a - b : shown(a).localeCompare(shown(b)));
     return [...held].sort((a, b) => order(rank(a), rank(b)) * (sort.down ? -1 : 1));
   }, [held, sort]);
-  const template = { gridTemplateColumns: ["64px", ...widths.map((width) => `${width}px`)].join(" ") };
+  const template = useMemo(() => ["64px", ...widths.map((width) => `${width}px`)].join(" "), [widths]);
   const rowAt = (index: number): Row | undefined => {
     const number = Math.floor(index / PAGE_ROWS);
     const page = number === sort?.page && sorted ? sorted : pages.get(number);
@@ -176,20 +241,14 @@ export function Grid({ id, columns, total, first }: Props) {
     }
     event.preventDefault();
   };
+  // Lines lie in a slab that scrolling moves, so that one stays as it is while others come.
+  const slab = Math.floor(from / SLAB_ROWS) * SLAB_ROWS;
+  const slabTop = (scale === 1 ? slab * ROW_PX : top + slab * ROW_PX - top * scale) + ROW_PX;
   const lines = [];
   for (let index = from; index < to; index++) {
-    const row = rowAt(index);
-    const style = { ...template, top: `${(scale === 1 ? index * ROW_PX : top + index * ROW_PX - top * scale) + ROW_PX}px` };
-    lines.push(
-      <div class="line" role="row" aria-rowindex={index + 2} key={index} style={style}>
-        <span class="n dim" role="rowheader">{index + 1}</span>
-        {columns.map((name, at) => (
-          <span key={name} role="gridcell" id={`${id}-${index}-${at}`} class={`${isNumber[at] ? "n" : ""} ${row && row[name] === null ? "null" : ""} ${active?.row === index && active.at === at ? "active" : ""}`} onClick={() => setActive({ row: index, at })} title={row ? shown(row[name]).slice(0, 400) : ""} onDblClick={() => row && setCell({ name, value: row[name] })}>
-            {row ? (row[name] === null ? "null" : shown(row[name])) : "…"}
-          </span>
-        ))}
-      </div>,
-    );
+    const at = active?.row === index ? active.at : undefined;
+    // What leaves the view is used again for what comes into it.
+    lines.push(<Line key={index % (to - from)} {...{ id, index, columns, isNumber, template, at, setActive, setCell }} top={(index - slab) * ROW_PX} row={rowAt(index)} />);
   }
   // Of many rows those of the page in the middle of the view are sorted: the others are not here.
   const inView = Math.floor(Math.min((top * scale + tall / 2) / ROW_PX, total - 1) / PAGE_ROWS);
@@ -198,9 +257,9 @@ export function Grid({ id, columns, total, first }: Props) {
     setSort((known) => (known?.name !== name || known.page !== inView ? { name, down: false, page: inView } : known.down ? undefined : { ...known, down: true }));
   return (
     <>
-      <div ref={box} class="grid" style={{ height: `min(52vh, ${inner + ROW_PX + BAR_PX}px)` }} role="grid" tabIndex={0} aria-label="Rows of the result; arrow keys go from cell to cell, Enter opens one, Alt with arrows makes its column wider" aria-activedescendant={active && `${id}-${active.row}-${active.at}`} onKeyDown={keys} aria-rowcount={total + 1} aria-colcount={columns.length + 1} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+      <div ref={box} class="grid" style={{ height: `min(52vh, ${inner + ROW_PX + BAR_PX}px)` }} role="grid" tabIndex={0} aria-label="Rows of the result; arrow keys go from cell to cell, Enter opens one, Alt with arrows makes its column wider" aria-activedescendant={active && `${id}-${active.row}-${active.at}`} onKeyDown={keys} aria-rowcount={total + 1} aria-colcount={columns.length + 1} onScroll={follow}>
         <div class="lines" style={{ height: `${inner + ROW_PX}px` }}>
-          <div class="line names" role="row" style={template}>
+          <div class="line names" role="row" style={{ gridTemplateColumns: template }}>
             <span class="n dim" role="columnheader" aria-label="Number">#</span>
             {columns.map((name, at) => (
               <span key={name} role="columnheader" class={isNumber[at] ? "n" : ""} aria-sort={here?.name === name ? (here.down ? "descending" : "ascending") : "none"}>
@@ -212,7 +271,9 @@ export function Grid({ id, columns, total, first }: Props) {
               </span>
             ))}
           </div>
-          {lines}
+          <div class="slab" role="presentation" style={{ top: `${slabTop}px` }}>
+            {lines}
+          </div>
         </div>
       </div>
       {cell && (
