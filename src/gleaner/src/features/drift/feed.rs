@@ -8,7 +8,7 @@ use super::rows::{BY_DOMAIN, DRIFT, DriftPositionV1, DriftV1, FETCHES, Fetched, 
 use super::shape::shape;
 use super::window::Seen;
 use crate::features::extraction::{
-    RESULTS, RESULTS_BY_DOMAIN, RESULTS_BY_URL, ResultV4, SchemaPair, is_document, place_of_result,
+    RESULTS, RESULTS_BY_DOMAIN, RESULTS_BY_URL, ResultV4, SchemaPair, is_readable, place_of_result,
     place_read_by, result_place, url_digest,
 };
 use crate::features::jobs::{JOBS, JobV2};
@@ -148,7 +148,7 @@ fn seen(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<(PageType, Seen)>> {
 /// The newest result of a type whose address is like that of a page of no type. None where most of those before were of no type: a site
 /// whose articles nobody reads has them beside its products.
 fn alike(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<ResultV4>> {
-    let is_page = is_document(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
+    let is_page = is_readable(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
     let (Some(own), true) = (shape(&row.url), is_page) else { return Ok(None) };
     // Of most domains nothing is read at all.
     let known = tx.scan_index(&DRIFT, &BY_DOMAIN, row.domain.clone(), Order::Ascending, 1);

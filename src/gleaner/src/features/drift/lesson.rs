@@ -1,7 +1,7 @@
 //! From pages to expressions: what the kernel makes of them, and whether that beats what there was. Work on bytes in memory, for
 //! threads that may be busy.
 
-use crate::features::extraction::ResultV4;
+use crate::features::extraction::{ResultV4, page_of};
 use bytes::Bytes;
 use induce::{Bound, LESSON_FUEL_MAX, Page, Repair, Verdict, Visit, repair, texts_of};
 use page::extract::{Attribute, Schema, page_base};
@@ -54,7 +54,7 @@ struct Parsed {
 
 fn parse(page: &StoredPage) -> Option<Parsed> {
     let url = Url::parse(&page.row.final_url).ok()?;
-    let document = Document::parse_bytes(&page.bytes, page.row.content_type.as_deref());
+    let document = page_of(&page.bytes, page.row.content_type.as_deref())?;
     let base = page_base(&document, &url);
     Some(Parsed { document, base })
 }

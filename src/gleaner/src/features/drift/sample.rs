@@ -4,7 +4,7 @@
 
 use crate::features::discovery::why_private;
 use crate::features::extraction::{
-    RESULTS, RESULTS_BY_URL, ResultV4, Site, has_page, is_document, result_place, results_of_site, url_digest,
+    RESULTS, RESULTS_BY_URL, ResultV4, Site, has_page, is_readable, result_place, results_of_site, url_digest,
 };
 use base::Result;
 use base::limits::HTML_BYTES_MAX;
@@ -16,6 +16,8 @@ use store::OrgRead;
 /// URLs whose values are known, and pages of which nothing is known.
 const VISITS_MAX: usize = 8;
 const OTHERS_MAX: usize = 6;
+/// URLs beyond these that are taken for an answer which a yes or no did not have on any of them.
+const TELLERS_MAX: usize = 4;
 /// Bytes of all pages of one look: a parsed page takes several times its size.
 const BYTES_MAX: u64 = 24 << 20;
 /// Results of a site that are looked through, in pages of so many, and results of one URL.
@@ -37,8 +39,18 @@ pub struct Wanted<'a> {
     pub page_type: PageType,
     /// The attributes that are not found any more.
     pub names: &'a [String],
+    /// Which of them are yes or no: what says them shows on pages of both answers only.
+    pub booleans: &'a [String],
     /// Whether what is found out is everybody's.
     pub is_shared: bool,
+}
+
+/// Whether one of these has an answer that none of the earlier results had.
+fn tells_more(booleans: &[String], earlier: &ResultV4, others: &[(ResultV4, ResultV4)]) -> bool {
+    booleans.iter().any(|name| {
+        let answer = earlier.values.0.get(name).filter(|answer| answer.is_boolean());
+        answer.is_some() && others.iter().all(|(_, other)| other.values.0.get(name) != answer)
+    })
 }
 
 /// Chooses pages among the newest of a site.
@@ -51,7 +63,9 @@ pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
         let is_of_type = |row: &ResultV4| row.page_type.is_none_or(|own| own == wanted.page_type);
         let found = results_of_site(tx, wanted.site, &page, is_of_type)?;
         for row in found.items {
-            if sample.visits.len() == VISITS_MAX || bytes >= BYTES_MAX {
+            let is_full = sample.visits.len() >= VISITS_MAX;
+            let all = VISITS_MAX + TELLERS_MAX.min(2 * wanted.booleans.len());
+            if sample.visits.len() == all || bytes >= BYTES_MAX {
                 return Ok(sample);
             }
             let lacks = wanted.names.iter().any(|name| row.values.0.get(name).is_none());
@@ -59,11 +73,17 @@ pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
                 continue;
             }
             let earlier = last_with(tx, &row, wanted)?;
+            let is_wanted = match &earlier {
+                Some(earlier) => !is_full || tells_more(wanted.booleans, earlier, &sample.visits),
+                None => sample.others.len() < OTHERS_MAX,
+            };
+            if !is_wanted {
+                continue;
+            }
             bytes += row.page.byte_size + earlier.as_ref().map_or(0, |earlier| earlier.page.byte_size);
             match earlier {
                 Some(earlier) => sample.visits.push((row, earlier)),
-                None if sample.others.len() < OTHERS_MAX => sample.others.push(row),
-                None => {}
+                None => sample.others.push(row),
             }
         }
         match found.next_cursor {
@@ -92,7 +112,7 @@ fn last_with(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<Op
 
 /// Whether a result's page is kept and readable, and may be used for what is wanted.
 fn may_serve(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<bool> {
-    let is_page = is_document(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
+    let is_page = is_readable(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
     if !is_page || row.page.byte_size > HTML_BYTES_MAX as u64 || !has_page(tx, row)? {
         return Ok(false);
     }

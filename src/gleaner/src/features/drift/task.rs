@@ -177,7 +177,9 @@ async fn look_at(
         if own.is_empty() {
             continue;
         }
-        let wanted = Wanted { site: &site, page_type: pair.page_type, names: &own, is_shared };
+        let booleans: Vec<String> = own.iter().filter(|name| read_by.is_boolean(name)).cloned().collect();
+        let wanted =
+            Wanted { site: &site, page_type: pair.page_type, names: &own, booleans: &booleans, is_shared };
         let sample = store.read(|tx| choose(tx, &wanted))?;
         let (mut found, pages) = look_on(context, store, &read_by, sample, is_shared).await?;
         looked.pages += pages;

@@ -28,8 +28,7 @@ impl PageBody {
             let base = page_base(&document, url.as_url());
             return Some(PageBody::Html(Box::new((document, base))));
         }
-        // Servers put a byte order mark before it, which is no part of JSON.
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let bytes = bare_json(bytes);
         if !is_json(content_type) {
             return None;
         }
@@ -78,6 +77,23 @@ impl PageBody {
     }
 }
 
+/// A body as a page, for what learns from pages: JSON is the only script of one, where JSONPaths find what they find in the body
+/// itself. None for what is neither.
+pub fn page_of(bytes: &[u8], content_type: Option<&str>) -> Option<Document> {
+    if is_document(content_type) {
+        return Some(Document::parse_bytes(bytes, content_type));
+    }
+    let json = std::str::from_utf8(bare_json(bytes)).ok().filter(|_| is_json(content_type))?;
+    // Within JSON it stands in texts alone, and unescaped it could end the script.
+    let json = json.replace('<', "\\u003c");
+    Some(Document::parse(format!("<script type=\"application/json\">{json}</script>")))
+}
+
+/// JSON without the byte order mark that servers put before it, which is no part of it.
+fn bare_json(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
 /// Whether schemas can read what is of this media type.
 pub fn is_readable(content_type: Option<&str>) -> bool {
     is_document(content_type) || is_json(content_type)
@@ -101,6 +117,7 @@ pub fn is_document(content_type: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use page::extract::Attribute;
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_json() {
@@ -122,5 +139,24 @@ mod tests {
             };
             assert!(why.contains("at line 1 column"), "{why}");
         }
+    }
+
+    #[test]
+    fn json_is_read_as_a_page_as_it_is_by_itself() {
+        let (url, media) = (WebUrl::parse("http://shop.example/api").unwrap(), Some("application/json"));
+        let body = "\u{feff}{\"a\": \"</script><p>1\", \"b\": [\"<!--\"], \"c\": 2}".as_bytes();
+        let attributes = serde_json::json!([
+            { "name": "a", "jsonPaths": ["$.a"], "type": "text" },
+            { "name": "b", "jsonPaths": ["$.b"], "type": "text[]" },
+            { "name": "c", "jsonPaths": ["ld+json $.c"], "type": "number" },
+        ]);
+        let attributes: Vec<Attribute> = serde_json::from_value(attributes).unwrap();
+        let schema = Schema::compile(&attributes).unwrap();
+        let page = page_of(body, media).unwrap();
+        let of_page = schema.extract(&page, url.as_url(), &mut Fuel::for_page());
+        let body = PageBody::read(body, media, &url, &mut Fuel::for_page()).unwrap();
+        assert_eq!(of_page.values, body.extract(&schema, &mut Fuel::for_page()).values);
+        assert_eq!(of_page.values["a"], "</script><p>1");
+        assert!(page_of(b"{}", Some("image/png")).is_none());
     }
 }
