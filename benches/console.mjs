@@ -1,8 +1,8 @@
 // What the console takes of a browser: node benches/console.mjs URL EMAIL PASSWORD [view|rows|live]…, with playwright-core where
 // NODE_PATH says.
-//   view  the frame's first paint and the first heading with the processor slowed down four times, in turn with a page that
-//         has one heading and nothing else, which is what the browser itself takes; and the work of the page's thread until
-//         everything is drawn
+//   view  the frame's first paint and the first heading with the processor slowed down four times, in a tab that is reloaded
+//         and in a new one, whose process has to begin; in turn with a page that has one heading and nothing else, which is what
+//         the browser itself takes; and the work of the page's thread until everything is drawn
 //   rows  long tasks while a million rows are scrolled through
 //   live  memory while as many jobs go by as two busy hours have, in fewer minutes: the box needs URLs that it may collect
 import { createServer } from "node:http";
@@ -27,51 +27,83 @@ const DRAWN_AFTER_MS = 1_500;
 const SLOWED = 4;
 const middle = (numbers) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
 
+/** Notes when the first heading was drawn: with the frame behind its coming, as the browser says it of that frame's largest text. */
+function noteHeading() {
+  let came;
+  new MutationObserver((_, watch) => {
+    if (!document.querySelector("h1")) return;
+    watch.disconnect();
+    came = performance.now();
+  }).observe(document, { childList: true, subtree: true });
+  new PerformanceObserver((list) => {
+    globalThis.headingDrawn ??= list.getEntries().map((entry) => entry.startTime).find((at) => at >= came);
+  }).observe({ type: "largest-contentful-paint" });
+}
+
+/** When what was opened was first painted, and when its heading was drawn. */
+async function drawn(tab) {
+  // Not by a locator: what it puts into the page, a third of a megabyte of script, is work that would be measured, too.
+  await new Promise((resume) => setTimeout(resume, DRAWN_AFTER_MS));
+  const at = await tab.evaluate(() => [performance.getEntriesByName("first-contentful-paint")[0].startTime, globalThis.headingDrawn]);
+  if (!at[1]) throw new Error("the view was not drawn in time");
+  return at.map(Math.round);
+}
+
+/** A tab of its own, slowed down. */
+async function slowTab() {
+  const tab = await context.newPage();
+  const control = await context.newCDPSession(tab);
+  await control.send("Network.enable");
+  await control.send("Emulation.setCPUThrottlingRate", { rate: SLOWED });
+  return { tab, control };
+}
+
 async function view() {
-  const plain = createServer((_, answer) => answer.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>Plain</title><h1>Plain</h1>"));
-  await new Promise((resume) => plain.listen(0, "127.0.0.1", resume));
-  await page.addInitScript(() => {
-    new MutationObserver((_, watch) => {
-      if (!document.querySelector("h1")) return;
-      watch.disconnect();
-      // What a frame's last callback posts runs as soon as that frame is drawn.
-      const { port1, port2 } = new MessageChannel();
-      port1.onmessage = () => (globalThis.headingDrawn = performance.now());
-      requestAnimationFrame(() => port2.postMessage(""));
-    }).observe(document, { childList: true, subtree: true });
-  });
-  const open = async (address) => {
-    await page.goto("about:blank");
-    await page.goto(address);
-    // Not by a locator: what it puts into the page, a third of a megabyte of script, is work that would be measured, too.
-    await new Promise((resume) => setTimeout(resume, DRAWN_AFTER_MS));
-    const at = await page.evaluate(() => [performance.getEntriesByName("first-contentful-paint")[0].startTime, globalThis.headingDrawn]);
-    if (!at[1]) throw new Error("the view was not drawn in time");
-    return at.map(Math.round);
-  };
-  const overview = `${url}/console#/overview`;
-  await session.send("Network.enable");
-  await session.send("Emulation.setCPUThrottlingRate", { rate: SLOWED });
-  const paints = { plain: [], kept: [], fetched: [] };
-  for (let n = 0; n < VIEWS; n++) {
-    paints.plain.push(await open(`http://127.0.0.1:${plain.address().port}/`));
-    paints.kept.push(await open(overview));
-    // A reader who comes again has the files; who comes first gets them, too.
-    await session.send("Network.setCacheDisabled", { cacheDisabled: true });
-    paints.fetched.push(await open(overview));
-    await session.send("Network.setCacheDisabled", { cacheDisabled: false });
+  const server = createServer((_, answer) => answer.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>Plain</title><h1>Plain</h1>"));
+  await new Promise((resume) => server.listen(0, "127.0.0.1", resume));
+  await context.addInitScript(noteHeading);
+  const addresses = { plain: `http://127.0.0.1:${server.address().port}/`, console: `${url}/console#/overview` };
+  const open = {};
+  for (const [name, address] of Object.entries(addresses)) {
+    open[name] = await slowTab();
+    await open[name].tab.goto(address);
+    await drawn(open[name].tab);
   }
-  await session.send("Emulation.setCPUThrottlingRate", { rate: 1 });
-  plain.close();
+  const again = async ({ tab }) => {
+    await tab.reload();
+    return drawn(tab);
+  };
+  const anew = async (address) => {
+    const { tab } = await slowTab();
+    await tab.goto(address);
+    const at = await drawn(tab);
+    await tab.close();
+    return at;
+  };
+  const found = { "plain, reloaded": [], reloaded: [], "reloaded, files fetched": [], "plain, new tab": [], "new tab": [] };
+  for (let n = 0; n < VIEWS; n++) {
+    found["plain, reloaded"].push(await again(open.plain));
+    found.reloaded.push(await again(open.console));
+    // A reader who comes again has the files; who comes first gets them, too.
+    await open.console.control.send("Network.setCacheDisabled", { cacheDisabled: true });
+    found["reloaded, files fetched"].push(await again(open.console));
+    await open.console.control.send("Network.setCacheDisabled", { cacheDisabled: false });
+    found["plain, new tab"].push(await anew(addresses.plain));
+    found["new tab"].push(await anew(addresses.console));
+  }
+  for (const { tab } of Object.values(open)) await tab.close();
+  server.close();
   for (const [at, what] of ["first paint", "heading drawn"].entries()) {
-    const told = Object.entries(paints).map(([name, all]) => `${name} ${all.map((one) => one[at]).join(", ")} ms (middle ${middle(all.map((one) => one[at]))})`);
+    const told = Object.entries(found).map(([name, all]) => `${name} ${all.map((one) => one[at]).join(", ")} ms (middle ${middle(all.map((one) => one[at]))})`);
     console.log(`${what}, slowed down ${SLOWED} times: ${told.join("; ")}`);
   }
   // Of its own thread's time, which others at work on the machine do not lengthen.
   await session.send("Performance.enable", { timeDomain: "threadTicks" });
   const own = [];
   for (let n = 0; n < VIEWS; n++) {
-    await open(overview);
+    await page.goto("about:blank");
+    await page.goto(addresses.console);
+    await drawn(page);
     const { metrics } = await session.send("Performance.getMetrics");
     own.push(Math.round(metrics.find((one) => one.name === "TaskDuration").value * 1_000));
   }

@@ -13,7 +13,7 @@ const dayAlone = late(() => new Intl.DateTimeFormat("en", { dateStyle: "medium" 
 const ago = late(() => new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" }));
 
 /** The reader's time zone, by its name in the IANA database. */
-export const ZONE = new Intl.DateTimeFormat("en").resolvedOptions().timeZone;
+export const zone = late(() => new Intl.DateTimeFormat("en").resolvedOptions().timeZone);
 
 /** The day of an instant in the reader's zone. */
 export const dayOf = (at: string) => dayAlone().format(Date.parse(at));

@@ -5,7 +5,7 @@ import { api } from "../api/client";
 import { useList, useLoad } from "../api/use";
 import { ask, here } from "../app/state";
 import { Bones, Choice, Empty, Head, Panel, Tabs, Trouble } from "../parts/basic";
-import { bytes, compact, millis, number, percent, ZONE } from "../parts/figures";
+import { bytes, compact, millis, number, percent, zone } from "../parts/figures";
 import { Plot } from "../parts/lazy";
 import { List, Rows } from "../parts/list";
 import type { DomainSort, Metric } from "../generated/api";
@@ -36,7 +36,7 @@ function State({ of, children }: { of: { value: unknown; error: string | undefin
 function Over({ from }: Of) {
   const metric = (here.value.query.get("metric") ?? "jobs") as Metric;
   const interval = Date.now() - Date.parse(from) <= 2 * DAY_MS ? ("hour" as const) : ("day" as const);
-  const found = useLoad((signal) => api("GET /api/v1/analytics/timeseries", { query: { from, interval, timezone: ZONE, metric }, signal }), [from, metric]);
+  const found = useLoad((signal) => api("GET /api/v1/analytics/timeseries", { query: { from, interval, timezone: zone(), metric }, signal }), [from, metric]);
   const [unit, times] = unitOf(metric, Math.max(0, ...(found.value?.points ?? []).map((point) => point.value ?? 0)));
   const name = METRICS.find(([key]) => key === metric)?.[1] ?? metric;
   const title = unit ? `${name} (${unit})` : name;
@@ -52,7 +52,7 @@ function Over({ from }: Of) {
 }
 
 function Providers({ from }: Of) {
-  const found = useLoad((signal) => api("GET /api/v1/analytics/providers", { query: { from, timezone: ZONE }, signal }), [from]);
+  const found = useLoad((signal) => api("GET /api/v1/analytics/providers", { query: { from, timezone: zone() }, signal }), [from]);
   return (
     <Panel title="Providers" flush>
       <State of={found}>
@@ -77,7 +77,7 @@ function Providers({ from }: Of) {
 
 function Domains({ from }: Of) {
   const sort = (here.value.query.get("sort") ?? "jobs") as DomainSort;
-  const list = useList((cursor, signal) => api("GET /api/v1/analytics/domains", { query: { from, timezone: ZONE, sort, limit: 50, ...(cursor && { cursor }) }, signal }), [from, sort]);
+  const list = useList((cursor, signal) => api("GET /api/v1/analytics/domains", { query: { from, timezone: zone(), sort, limit: 50, ...(cursor && { cursor }) }, signal }), [from, sort]);
   return (
     <Panel title="Domains" flush side={<Choice label="Order" value={sort} options={SORTS} onPick={(picked) => ask({ sort: picked })} />}>
       <List list={list} id={(row) => row.domain} label="Domains" empty={<Empty title="No jobs in this time" />} columns={[
@@ -96,7 +96,7 @@ function Domains({ from }: Of) {
 }
 
 function Credits({ from }: Of) {
-  const query = { from, timezone: ZONE };
+  const query = { from, timezone: zone() };
   const days = useLoad((signal) => api("GET /api/v1/analytics/credits", { query: { ...query, groupBy: "day" }, signal }), [from]);
   const payers = useLoad(async (signal) => {
     const [providers, domains] = await Promise.all((["provider", "domain"] as const).map((groupBy) => api("GET /api/v1/analytics/credits", { query: { ...query, groupBy }, signal })));
@@ -129,7 +129,7 @@ function Credits({ from }: Of) {
 
 function Quality({ from }: Of) {
   const found = useLoad(async (signal) => {
-    const [domains, attributes] = await Promise.all((["domain", "attribute"] as const).map((groupBy) => api("GET /api/v1/analytics/quality", { query: { from, timezone: ZONE, groupBy }, signal })));
+    const [domains, attributes] = await Promise.all((["domain", "attribute"] as const).map((groupBy) => api("GET /api/v1/analytics/quality", { query: { from, timezone: zone(), groupBy }, signal })));
     return { rows: domains?.items ?? [], attributes: attributes?.attributes ?? [] };
   }, [from]);
   const moved = (now: number | null, before: number | null) => (now !== null && before !== null && now < before - 0.05 ? "wrong" : "dim");

@@ -67,7 +67,8 @@ function BatchPage({ id }: { id: string }) {
               <Facts of={[
                 ...Object.entries(row.byStatus).map(([name, count]) => [name, number(count)] as const),
                 row.retried > 0 && ["Submitted again", number(row.retried)],
-                ["Speed", <>{row.ratePerSec.toFixed(1)} a second</>],
+                // Of the last minute, which says nothing of a batch that has ended.
+                !row.endedAt && ["Speed", <>{row.ratePerSec.toFixed(1)} a second</>],
                 ["Submitted", <Time at={row.createdAt} exact />],
                 row.canceledAt && ["Canceled", <Time at={row.canceledAt} exact />],
                 row.expectedEndAt && ["Ends about", <Time at={row.expectedEndAt} />],

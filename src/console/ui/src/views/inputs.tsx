@@ -6,7 +6,7 @@ import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Check, Choice, Dialog, Empty, Field, Form, Head, Panel, Secret, Tags, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { number, Time, ZONE } from "../parts/figures";
+import { number, Time, zone } from "../parts/figures";
 import { List } from "../parts/list";
 import type { InputKind, InputRunView, InputView, NewInput } from "../generated/api";
 import { CrawlTree } from "./crawl-tree";
@@ -33,7 +33,7 @@ function InputForm({ onDone }: { onDone: () => void }) {
     const body: NewInput = { kind, name: name || null, tags: listed(tags), pageType: pageType.trim() || null, ...(kind !== "crawl" && { submitJobs: jobs }) };
     if (kind === "crawl") Object.assign(body, { startUrls: listed(url), depth: Number(depth), maxPages: Number(most) });
     else if (kind !== "webhook") body.url = url;
-    if (kind !== "webhook") Object.assign(body, { include: listed(include), exclude: listed(exclude), cron: cron.trim() || null, timezone: cron.trim() ? ZONE : null });
+    if (kind !== "webhook") Object.assign(body, { include: listed(include), exclude: listed(exclude), cron: cron.trim() || null, timezone: cron.trim() ? zone() : null });
     const made = await api("POST /api/v1/inputs", { body });
     if (made.ingestUrl) return setIngest(made.ingestUrl);
     onDone();

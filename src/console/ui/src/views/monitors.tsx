@@ -7,7 +7,7 @@ import { everyPage, useList, useLoad } from "../api/use";
 import { ask, go, here, may, me, toast } from "../app/state";
 import { Act, Badge, Bones, Check, Choice, Dialog, Empty, Field, Form, Head, Panel, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { number, shown, Time, ZONE } from "../parts/figures";
+import { number, shown, Time, zone } from "../parts/figures";
 import { List } from "../parts/list";
 import type { EventView, MonitorCondition, MonitorConditionInput, MonitorOperator, MonitorState, MonitorView, NewMonitor } from "../generated/api";
 import { inWords } from "./cron";
@@ -100,7 +100,7 @@ function typedOf(known: MonitorView | undefined): Typed {
     times: String(condition?.for ?? 1),
     when: on?.scheduleId ? "schedule" : "cron",
     cron: on?.cron ?? "*/15 * * * *",
-    timezone: on?.timezone ?? ZONE,
+    timezone: on?.timezone ?? zone(),
     scheduleId: on?.scheduleId ?? "",
     isEnabled: known?.isEnabled ?? true,
   };

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { api, local } from "../api/client";
 import { toast } from "../app/state";
 import { Check, Choice, Field, Form, Secret, Text } from "../parts/basic";
-import { ZONE } from "../parts/figures";
+import { zone } from "../parts/figures";
 import type { ChatProduct, EmailTerms, EmailView, EmailWhen, EventView, FileFormat, FilesOfOutput, FilesView, OutputKind, OutputView, PostgresOfOutput, S3OfFiles, SftpOfFiles, SslMode, WriteMode } from "../generated/api";
 import { Tried, useTrial } from "./tried";
 
@@ -135,7 +135,7 @@ function lettersOf(known: EmailView | undefined): Letters {
     recipients: known?.recipients.map((one) => one.address).join("\n") ?? "",
     when: known?.when ?? "immediately",
     hour: String(known?.hour ?? HOUR_USUAL),
-    timezone: known?.timezone ?? ZONE,
+    timezone: known?.timezone ?? zone(),
   };
 }
 

@@ -5,7 +5,7 @@ import { api, ApiError, said, SIGNED_IN_AGAIN } from "../api/client";
 import { everyPage, useLoad } from "../api/use";
 import { may, me } from "../app/state";
 import { Bones, Choice, Empty, hasFailed, Head, Panel, Trouble } from "../parts/basic";
-import { bytes, compact, many, millis, number, percent, Share, Time, ZONE } from "../parts/figures";
+import { bytes, compact, many, millis, number, percent, Share, Time, zone } from "../parts/figures";
 import { Plot } from "../parts/lazy";
 import { Rows } from "../parts/list";
 import type { RunView, ScheduleView } from "../generated/api";
@@ -158,7 +158,7 @@ function Attention() {
 function Jobs({ from }: { from: string }) {
   const interval = Date.now() - Date.parse(from) <= 2 * DAY_MS ? ("hour" as const) : ("day" as const);
   const found = useLoad(async (signal) => {
-    const query = { from, interval, timezone: ZONE };
+    const query = { from, interval, timezone: zone() };
     const [good, bad] = await Promise.all(
       (["succeeded", "failed"] as const).map((metric) => api("GET /api/v1/analytics/timeseries", { query: { ...query, metric }, signal })),
     );
@@ -182,7 +182,7 @@ function Jobs({ from }: { from: string }) {
 }
 
 function Domains({ from }: { from: string }) {
-  const found = useLoad((signal) => api("GET /api/v1/analytics/domains", { query: { from, limit: 8, timezone: ZONE }, signal }), [from]);
+  const found = useLoad((signal) => api("GET /api/v1/analytics/domains", { query: { from, limit: 8, timezone: zone() }, signal }), [from]);
   const items = found.value?.items;
   return (
     <Panel title="Busiest domains" flush>
@@ -213,7 +213,7 @@ function Domains({ from }: { from: string }) {
 export function Overview() {
   const [days, setDays] = useState<Days>("30");
   const from = useMemo(() => new Date(Date.now() - Number(days) * DAY_MS).toISOString(), [days]);
-  const overview = useLoad((signal) => api("GET /api/v1/analytics/overview", { query: { from, timezone: ZONE }, signal }), [from]);
+  const overview = useLoad((signal) => api("GET /api/v1/analytics/overview", { query: { from, timezone: zone() }, signal }), [from]);
   const plan = useLoad((signal) => (may("billing:read") ? api("GET /api/v1/plans/current", { signal }) : Promise.resolve(undefined)), []);
   const { totals, change: moved } = overview.value ?? {};
   const none = totals?.jobs === 0;

@@ -171,7 +171,7 @@ function ResultPage({ id }: { id: string }) {
               id={(name) => name}
               columns={[
                 { title: "Attribute", cell: (name) => <>{name} {row.changed.includes(name) && <Badge state="changed" />}</> },
-                { title: "Value", cell: (name) => (missing.has(name) && (row.values[name] ?? null) === null ? <span class="dim">none: {missing.get(name)?.reason.replaceAll("_", " ")} {missing.get(name)?.detail}</span> : <span class="mono">{shown(row.values[name])}</span>) },
+                { title: "Value", cell: (name) => (missing.has(name) && (row.values[name] ?? null) === null ? <span class="dim">none: {missing.get(name)?.reason.replaceAll("_", " ")} {missing.get(name)?.detail}</span> : <code class="whole">{shown(row.values[name])}</code>) },
               ]}
             />
           )}

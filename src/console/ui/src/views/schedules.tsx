@@ -6,19 +6,19 @@ import { useList, useLoad } from "../api/use";
 import { go, here, may, toast } from "../app/state";
 import { Act, Badge, Bones, Check, Choice, Dialog, Empty, Field, Form, Head, Panel, Tags, Text, Trouble } from "../parts/basic";
 import { Facts } from "../parts/facts";
-import { number, Time, ZONE } from "../parts/figures";
+import { number, Time, zone } from "../parts/figures";
 import { List } from "../parts/list";
 import type { ScheduleView } from "../generated/api";
 import { Calendar } from "./calendar";
 import { inWords } from "./cron";
 import { JobList, useCalm } from "./jobs";
 
-const COMMON = [["0 6 * * *", "Each day at 6:00"], ["0 * * * *", "Each hour"], ["*/15 * * * *", "Each 15 minutes"], ["0 6 * * 1-5", "Weekdays at 6:00"], ["0 6 * * 1", "Mondays at 6:00"], ["0 6 1 * *", "The first of each month"]] as const;
+const COMMON = [["0 6 * * *", "Each day at 06:00"], ["0 * * * *", "Each hour"], ["*/15 * * * *", "Each 15 minutes"], ["0 6 * * 1-5", "Weekdays at 06:00"], ["0 6 * * 1", "Mondays at 06:00"], ["0 6 1 * *", "The first of each month"]] as const;
 
 function ScheduleForm({ known, onDone }: { known?: ScheduleView; onDone: () => void }) {
   const [name, setName] = useState(known?.name ?? "");
   const [cron, setCron] = useState(known?.cron ?? "0 6 * * *");
-  const [timezone, setZone] = useState(known?.timezone ?? ZONE);
+  const [timezone, setZone] = useState(known?.timezone ?? zone());
   const [tags, setTags] = useState(known?.tagFilters.join(", ") ?? "");
   const [overlap, setOverlap] = useState(known?.overlap ?? "skip");
   const [misfire, setMisfire] = useState(known?.misfire ?? "run_once");
@@ -85,7 +85,7 @@ function Fires({ id, timezone }: { id: string; timezone: string }) {
       {found.value.fires.map((at) => (
         <li key={at}>
           <span title={at}>{inZone.format(Date.parse(at))}</span>
-          <span class="dim"><Time at={at} />{timezone !== ZONE && <>, here <Time at={at} exact /></>}</span>
+          <span class="dim"><Time at={at} />{timezone !== zone() && <>, here <Time at={at} exact /></>}</span>
         </li>
       ))}
     </ul>

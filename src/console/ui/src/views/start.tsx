@@ -6,14 +6,14 @@ import { useEvents } from "../api/live";
 import { useLoad } from "../api/use";
 import { ask, here, may, toast } from "../app/state";
 import { Act, Badge, Choice, Field, Form, Head, Panel, Trouble } from "../parts/basic";
-import { number, shown, ZONE } from "../parts/figures";
+import { number, shown, zone } from "../parts/figures";
 import { Rows } from "../parts/list";
 import { inWords } from "./cron";
 import { useCalm } from "./jobs";
 import { Discovery } from "./schemas";
 
 const TAG = "first";
-const OFTEN = [["0 6 * * *", "Each day at 6:00"], ["0 * * * *", "Each hour"], ["0 6 * * 1", "Each Monday at 6:00"]] as const;
+const OFTEN = [["0 6 * * *", "Each day at 06:00"], ["0 * * * *", "Each hour"], ["0 6 * * 1", "Each Monday at 06:00"]] as const;
 /** Jobs that are listed. */
 const JOBS_MAX = 20;
 const LOOK_EVERY_MS = 1_000;
@@ -126,13 +126,13 @@ function Again() {
   const [cron, setCron] = useState<(typeof OFTEN)[number][0]>("0 6 * * *");
   const [made, setMade] = useState<string>();
   const send = async () => {
-    const schedule = await api("POST /api/v1/schedules", { body: { name: "First steps", cron, timezone: ZONE, tagFilters: [TAG], isEnabled: true } });
+    const schedule = await api("POST /api/v1/schedules", { body: { name: "First steps", cron, timezone: zone(), tagFilters: [TAG], isEnabled: true } });
     setMade(schedule.id);
   };
-  if (made) return <p class="note good" role="status">{inWords(cron)}, {ZONE}. <a href={`#/schedules/${made}`}>When it fires next</a></p>;
+  if (made) return <p class="note good" role="status">{inWords(cron)}, {zone()}. <a href={`#/schedules/${made}`}>When it fires next</a></p>;
   return (
     <Form send="Make the schedule" onSend={send}>
-      <Field label="How often" hint={`It collects every URL with the tag “${TAG}”; the time zone is ${ZONE}.`}>
+      <Field label="How often" hint={`It collects every URL with the tag “${TAG}”; the time zone is ${zone()}.`}>
         <Choice value={cron} options={OFTEN} onPick={setCron} />
       </Field>
     </Form>

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { everyPage, useLoad } from "../../api/use";
 import { Bones, Choice, Empty, Field, Form, Text, Trouble } from "../../parts/basic";
-import { ZONE } from "../../parts/figures";
+import { zone } from "../../parts/figures";
 import type { ChartKind, DashboardParameter, DashboardView, SavedQueryView, TileView } from "../../generated/api";
 import { inWords } from "../cron";
 import { typed } from "../sql/run";
@@ -94,7 +94,7 @@ export function TileForm({ known, parameters, anew, tiles, onDone, onCancel }: T
 
 export function RefreshForm({ of, onDone }: { of: DashboardView; onDone: (next: DashboardView) => void }) {
   const [cron, setCron] = useState(of.refresh?.cron ?? "");
-  const [timezone, setZone] = useState(of.refresh?.timezone ?? ZONE);
+  const [timezone, setZone] = useState(of.refresh?.timezone ?? zone());
   const send = async () => {
     const body = cron.trim() ? { refresh: { cron: cron.trim(), timezone } } : { clear: ["refresh" as const] };
     onDone(await api("PATCH /api/v1/bi/dashboards/{id}", { path: { id: of.id }, body }));
