@@ -454,6 +454,18 @@ async fn json_is_read_where_a_page_is_or_carries_it() {
     let sql = json!({ "sql": "SELECT count(*) AS n FROM products", "waitMs": 10_000 });
     let rows = expect(post(api, "/api/v1/bi/queries", &sql).await, 200);
     assert_eq!(rows["results"]["rows"][0]["n"], 3, "{rows}");
+    // Where the newest answer is JSON, XPaths are tried on the newest page before it.
+    read("/api/plane").await;
+    let tried = async |attribute: Value| {
+        let asked = json!({ "domain": "127.0.0.1", "pageType": "product", "attributes": [attribute] });
+        expect(post(api, "/api/v1/extraction/test-xpath", &asked).await, 200)["values"]["name"].clone()
+    };
+    let by_page = json!({ "name": "name", "xpaths": ["//h1"], "jsonPaths": ["$.name"], "type": "text" });
+    assert_eq!(tried(by_page).await, "Jack plane");
+    assert_eq!(
+        tried(json!({ "name": "name", "jsonPaths": ["$.name"], "type": "text" })).await,
+        "Block plane"
+    );
     let broken = json!({ "schemas": [{ "pageType": "product", "attributes": [
         { "name": "name", "jsonPaths": ["$.a["], "type": "text" }]}]});
     let import = Request::SchemaImport { json: broken.to_string(), domain };

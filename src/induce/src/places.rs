@@ -72,7 +72,9 @@ impl<'a> Places<'a> {
             if page.document.is_text(node) {
                 places.look_at_text(node, &mut walk);
             } else if page.document.is_element(node) {
-                if wraps[node.0 as usize] < WRAPPERS_MAX {
+                // These have the texts of scripts in them, and are no place of a value.
+                let is_frame = matches!(page.document.name(node), "html" | "head");
+                if !is_frame && wraps[node.0 as usize] < WRAPPERS_MAX {
                     walk.look(&mut places, NodeRef::of(node), page.document.string_value(node), true);
                 }
                 places.look_at_attributes(node, &mut walk);

@@ -128,8 +128,11 @@ async fn a_yes_or_no_is_mended_by_the_last_page_that_said_no() {
     visit(0..16).await;
     counted(&ada.api, "in_stock", 16).await;
     mode.store(NEW, Ordering::Relaxed);
-    // More in stock behind it than a look takes of any.
     visit(SOLD_OUT..SOLD_OUT + 1).await;
+    // Of so many that are as they were, a look is due when more are in stock behind it than a look takes of any.
+    mode.store(OLD, Ordering::Relaxed);
+    visit(16..19).await;
+    mode.store(NEW, Ordering::Relaxed);
     visit(SOLD_OUT + 1..16).await;
     in_state(&ada.api, "in_stock", "repaired").await;
     let schema = expect(get(&ada.api, "/api/v1/extraction/schemas/127.0.0.1/product").await, 200);

@@ -27,6 +27,8 @@ async function begin(): Promise<void> {
 const place = placeOf(here.value.parts[0]);
 /** What will be shown to somebody who is signed in comes while that is asked. */
 const early = place && fetchEarly(place, place.load);
+/** So long the frame waits for it: a view that comes later has a stand-in until then. */
+const EARLY_WAIT_MS = 300;
 
 /** Asked before anything is drawn: an effect would wait for a frame. */
 const begun = begin();
@@ -62,4 +64,5 @@ function draw() {
   render(<Root />, document.body);
 }
 
-void Promise.allSettled([begun, early]).then(draw);
+const hasView = () => (me.value?.organization ? Promise.race([early, new Promise((resume) => setTimeout(resume, EARLY_WAIT_MS))]) : undefined);
+begun.then(hasView).then(draw, draw);

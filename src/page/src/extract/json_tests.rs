@@ -92,6 +92,28 @@ fn json_paths_come_behind_xpaths_under_the_same_rules() {
     assert_eq!(Json::from(found.values), json!({ "p": ["9.5", "3"] }));
 }
 
+/// Numbers and truth values of JSON and of expressions are under the same rules as texts.
+#[test]
+fn anti_patterns_hold_for_what_is_no_text() {
+    let page =
+        json!({ "price": 0, "list": 12.0, "sold": false, "there": true, "large": 9_007_199_254_740_993_u64 });
+    let whole = schema(&json!([
+        { "name": "price", "jsonPaths": ["$.price", "$.list"], "antiPatterns": ["^0$"], "type": "number" },
+        { "name": "there", "jsonPaths": ["$.sold", "$.there"], "antiPatterns": ["false"], "type": "boolean" },
+        { "name": "large", "jsonPaths": ["$.large"], "type": "number" },
+        { "name": "counted", "xpaths": ["count(//p)", "count(//h1) + 4"], "antiPatterns": ["^0$"], "type": "number" },
+        { "name": "none", "jsonPaths": ["$.price"], "antiPatterns": ["^0$"], "type": "number" },
+    ]));
+    let found =
+        whole.extract_json(&page, &Url::parse("https://api.example/v1").unwrap(), &mut Fuel::for_page());
+    let expected = json!({ "price": 12, "there": true, "large": 9_007_199_254_740_993_u64, "counted": 4 });
+    assert_eq!(Json::from(found.values), expected);
+    assert_eq!(
+        found.errors.iter().map(|e| (e.name.as_str(), e.reason)).collect::<Vec<_>>(),
+        [("none", Reason::AntiPattern)]
+    );
+}
+
 #[test]
 fn wrong_json_paths_are_refused_with_their_place() {
     let refused = |attribute: Json| {

@@ -209,9 +209,9 @@ impl ExtractionRun<'_> {
             return self.list(attribute, value);
         }
         match (attribute.kind, value) {
-            (AttributeType::Boolean, Value::Bool(boolean)) => Ok(ValueCandidate::Value(Json::Bool(*boolean))),
+            (AttributeType::Boolean, Value::Bool(boolean)) => self.scalar(attribute, Json::Bool(*boolean)),
             (AttributeType::Number, Value::Number(number)) if number.is_finite() => {
-                Ok(ValueCandidate::Value(coerce::json_number(*number)))
+                self.scalar(attribute, coerce::json_number(*number))
             }
             // No number (`number(//absent)`) is nothing found.
             (_, Value::Number(number)) if !number.is_finite() => Ok(ValueCandidate::Blank),
@@ -231,15 +231,42 @@ impl ExtractionRun<'_> {
         let nodes = self.json.select(path, self.fuel)?;
         let found = scalars::of_nodes(nodes, attribute.kind.is_list())?;
         match (attribute.kind, found.first()) {
-            (AttributeType::Boolean, Some(said @ Json::Bool(_)))
-            | (AttributeType::Number, Some(said @ Json::Number(_))) => {
-                return Ok(ValueCandidate::Value(said.clone()));
+            (AttributeType::Boolean, Some(said @ Json::Bool(_))) => {
+                return self.scalar(attribute, said.clone());
+            }
+            (AttributeType::Number, Some(Json::Number(said))) => {
+                // 10.0 is 10, as it is in a text.
+                let said = said
+                    .as_f64()
+                    .filter(|_| said.is_f64())
+                    .map(coerce::json_number)
+                    .unwrap_or_else(|| Json::Number(said.clone()));
+                return self.scalar(attribute, said);
             }
             _ => {}
         }
         // Others are read as the texts of a page are.
         let value = Value::Texts(found.into_iter().map(scalars::text).collect());
         if attribute.kind.is_list() { self.list(attribute, &value) } else { self.single(attribute, &value) }
+    }
+
+    /// A number or truth value that was found as one, unless an antiPattern matches what it reads as.
+    fn scalar(&mut self, attribute: &Compiled, said: Json) -> Result<ValueCandidate, ValueRefusal> {
+        Ok(match self.is_unwanted(attribute, &said.to_string())? {
+            true => ValueCandidate::Unwanted,
+            false => ValueCandidate::Value(said),
+        })
+    }
+
+    /// Whether an antiPattern matches a text.
+    fn is_unwanted(&mut self, attribute: &Compiled, text: &str) -> Result<bool, ValueRefusal> {
+        for pattern in &attribute.anti_patterns {
+            self.fuel.spend(pattern.cost(text.len()))?;
+            if pattern.is_match(text) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The first text that is not blank.
@@ -305,11 +332,8 @@ impl ExtractionRun<'_> {
         if text.is_empty() {
             return Ok(ValueCandidate::Blank);
         }
-        for pattern in &attribute.anti_patterns {
-            self.fuel.spend(pattern.cost(text.len()))?;
-            if pattern.is_match(&text) {
-                return Ok(ValueCandidate::Unwanted);
-            }
+        if self.is_unwanted(attribute, &text)? {
+            return Ok(ValueCandidate::Unwanted);
         }
         self.fuel.spend(coerce::cost(attribute.kind, &text, self.base))?;
         let value = match attribute.kind {

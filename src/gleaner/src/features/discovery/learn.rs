@@ -37,7 +37,7 @@ const FORM_LOOKS_MAX: usize = 50;
 pub(super) struct Lesson {
     /// A registrable domain, or one host of it.
     domain: String,
-    /// What saved attributes are for.
+    /// What saved attributes are for: the first for a type of one's own makes it.
     page_type: PageType,
     /// Two to ten stored pages of the domain.
     examples: Vec<LessonExample>,

@@ -17,7 +17,7 @@ mod wire;
 
 use super::Feature;
 use crate::features::extraction::{
-    Extractor, RESULTS, ReadingTurns, ResultV4, Site, newest_page, newest_page_of_url,
+    Extractor, RESULTS, ReadingTurns, ResultV4, Site, is_document, newest_page, newest_page_of_url,
 };
 use base::audit::Action;
 use base::ids::{DiscoveryId, JobId};
@@ -90,7 +90,7 @@ async fn discover(
     let named = NamedPages::of(asked.job_ids, asked.urls)?;
     let jobs = org.read(|tx| {
         let jobs = named.jobs(tx, &site)?;
-        if jobs.is_empty() && newest_page(tx, &site)?.is_none() {
+        if jobs.is_empty() && newest_page(tx, &site, is_document)?.is_none() {
             let message = "There is no stored page of the domain: collect one first.";
             return Err(Error::not_found("Page").message(message));
         }

@@ -10,6 +10,7 @@ use base::Result;
 use base::limits::HTML_BYTES_MAX;
 use base::page::PageRequest;
 use base::terms::PageType;
+use serde_json::Value;
 use std::collections::HashSet;
 use store::OrgRead;
 
@@ -18,6 +19,8 @@ const VISITS_MAX: usize = 8;
 const OTHERS_MAX: usize = 6;
 /// URLs beyond these that are taken for an answer which a yes or no did not have on any of them.
 const TELLERS_MAX: usize = 4;
+/// Pages of results that are looked through for these alone: a shop may never have had the other answer.
+const TELLER_LOOKS_MAX: usize = 2;
 /// Bytes of all pages of one look: a parsed page takes several times its size.
 const BYTES_MAX: u64 = 24 << 20;
 /// Results of a site that are looked through, in pages of so many, and results of one URL.
@@ -45,11 +48,15 @@ pub struct Wanted<'a> {
     pub is_shared: bool,
 }
 
-/// Whether one of these has an answer that none of the earlier results had.
-fn tells_more(booleans: &[String], earlier: &ResultV4, others: &[(ResultV4, ResultV4)]) -> bool {
+/// Whether a visit has an answer to one of these that none of the others has. What the newest page still answers teaches nothing.
+fn tells_more(booleans: &[String], visit: (&ResultV4, &ResultV4), others: &[(ResultV4, ResultV4)]) -> bool {
+    let answer = |name: &String, (now, earlier): (&ResultV4, &ResultV4)| {
+        let told = earlier.values.0.get(name).and_then(Value::as_bool);
+        told.filter(|_| now.values.0.get(name).is_none())
+    };
     booleans.iter().any(|name| {
-        let answer = earlier.values.0.get(name).filter(|answer| answer.is_boolean());
-        answer.is_some() && others.iter().all(|(_, other)| other.values.0.get(name) != answer)
+        let told = answer(name, visit);
+        told.is_some() && others.iter().all(|(now, earlier)| answer(name, (now, earlier)) != told)
     })
 }
 
@@ -58,7 +65,9 @@ pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
     let mut sample = Sample::default();
     let (mut urls, mut bytes) = (HashSet::new(), 0);
     let mut page = PageRequest { limit: LOOK_ROWS, cursor: None };
-    for _ in 0..LOOKS_MAX {
+    let mut looks = LOOKS_MAX;
+    while looks > 0 {
+        looks -= 1;
         // One of no type may be one on which nearly nothing was found.
         let is_of_type = |row: &ResultV4| row.page_type.is_none_or(|own| own == wanted.page_type);
         let found = results_of_site(tx, wanted.site, &page, is_of_type)?;
@@ -74,7 +83,7 @@ pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
             }
             let earlier = last_with(tx, &row, wanted)?;
             let is_wanted = match &earlier {
-                Some(earlier) => !is_full || tells_more(wanted.booleans, earlier, &sample.visits),
+                Some(earlier) => !is_full || tells_more(wanted.booleans, (&row, earlier), &sample.visits),
                 None => sample.others.len() < OTHERS_MAX,
             };
             if !is_wanted {
@@ -85,6 +94,9 @@ pub fn choose(tx: &OrgRead<'_>, wanted: &Wanted<'_>) -> Result<Sample> {
                 Some(earlier) => sample.visits.push((row, earlier)),
                 None => sample.others.push(row),
             }
+        }
+        if sample.visits.len() >= VISITS_MAX {
+            looks = looks.min(TELLER_LOOKS_MAX);
         }
         match found.next_cursor {
             Some(next) => page.cursor = Some(next),
@@ -113,7 +125,7 @@ fn last_with(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<Op
 /// Whether a result's page is kept and readable, and may be used for what is wanted.
 fn may_serve(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<bool> {
     let is_page = is_readable(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
-    if !is_page || row.page.byte_size > HTML_BYTES_MAX as u64 || !has_page(tx, row)? {
+    if !is_page || row.is_unreadable() || row.page.byte_size > HTML_BYTES_MAX as u64 || !has_page(tx, row)? {
         return Ok(false);
     }
     Ok(!wanted.is_shared || why_private(tx, wanted.site, row)?.is_none())

@@ -263,6 +263,9 @@ impl Run<'_> {
         for row in cut.into_iter().chain(rest) {
             self.summary.fail(row.id, "There was no time left for it: ask for it again.");
         }
+        let places: HashMap<ResultId, usize> =
+            ids.iter().enumerate().rev().map(|(at, id)| (*id, at)).collect();
+        self.summary.results.sort_by_key(|row| places.get(&row.id).copied());
         self.summary.is_complete = true;
         Ok(())
     }

@@ -7,6 +7,9 @@ use page::xpath::Fuel;
 use serde_json::Value;
 use url::Url;
 
+/// Bytes of a page's scripts that are looked through for known values (`induce::scripts`).
+const LOOKED_AT_BYTES_MAX: usize = 2 << 20;
+
 /// A body that schemas can read.
 pub enum PageBody {
     /// With what its links are resolved against.
@@ -78,7 +81,7 @@ impl PageBody {
 }
 
 /// A body as a page, for what learns from pages: JSON is the only script of one, where JSONPaths find what they find in the body
-/// itself. None for what is neither.
+/// itself. None for what is neither, and for JSON of which less than all would be looked at.
 pub fn page_of(bytes: &[u8], content_type: Option<&str>) -> Option<Document> {
     if is_document(content_type) {
         return Some(Document::parse_bytes(bytes, content_type));
@@ -86,6 +89,9 @@ pub fn page_of(bytes: &[u8], content_type: Option<&str>) -> Option<Document> {
     let json = std::str::from_utf8(bare_json(bytes)).ok().filter(|_| is_json(content_type))?;
     // Within JSON it stands in texts alone, and unescaped it could end the script.
     let json = json.replace('<', "\\u003c");
+    if json.len() > LOOKED_AT_BYTES_MAX {
+        return None;
+    }
     Some(Document::parse(format!("<script type=\"application/json\">{json}</script>")))
 }
 

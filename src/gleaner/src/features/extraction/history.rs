@@ -53,7 +53,8 @@ pub(super) fn result_before(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<R
         .pop())
 }
 
-/// The values of a result that differ from those of the URL's result before it.
+/// The values of a result that differ from those of the URL's result before it. What it differed in from one that was deleted since may
+/// be as it was before that.
 pub fn changed_values(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Vec<ChangedValue>> {
     if row.changed.is_empty() {
         return Ok(Vec::new());
@@ -67,5 +68,5 @@ pub fn changed_values(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Vec<ChangedVal
         to: value(Some(row), name),
         name: name.clone(),
     });
-    Ok(changed.collect())
+    Ok(changed.filter(|one: &ChangedValue| one.from != one.to).collect())
 }

@@ -2,6 +2,7 @@
 
 use super::rows::{RESULTS, RESULTS_BY_ID, ResultV4};
 use super::service::delete;
+use super::site::Site;
 use crate::features::urls::check_page_type;
 use base::audit::Action;
 use base::clock::Timestamp;
@@ -9,7 +10,6 @@ use base::ids::{ResultId, UrlId};
 use base::limits::RESULTS_PER_DELETE_MAX;
 use base::page::PageRequest;
 use base::terms::PageType;
-use base::web::Domain;
 use base::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,8 @@ pub(super) struct DeleteResults {
 // A member that is typed wrong and ignored would widen a deletion.
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(rename = "ResultDeleteFilter")]
-struct DeleteFilter {
+pub(super) struct DeleteFilter {
+    /// A registrable domain, or one host of it, which alone is meant then.
     domain: Option<String>,
     page_type: Option<PageType>,
     url_id: Option<UrlId>,
@@ -71,13 +72,18 @@ impl DeleteFilter {
             && self.to.is_none()
     }
 
-    fn accepts(&self, row: &ResultV4) -> bool {
-        self.domain.as_ref().is_none_or(|domain| row.domain == *domain)
-            && self.page_type.is_none_or(|page_type| row.page_type == Some(page_type))
-            && self.url_id.is_none_or(|url| row.url_id == Some(url))
-            && self.tag.iter().flatten().all(|tag| row.tags.contains(tag))
-            && self.from.is_none_or(|from| row.scraped_at >= from)
-            && self.to.is_none_or(|to| row.scraped_at < to)
+    /// Which results are meant.
+    pub fn accepts(&self) -> impl Fn(&ResultV4) -> bool {
+        // What is no host has no results.
+        let site = self.domain.as_deref().map(Site::named);
+        move |row| {
+            site.as_ref().is_none_or(|site| site.as_ref().is_some_and(|site| site.has(row)))
+                && self.page_type.is_none_or(|page_type| row.page_type == Some(page_type))
+                && self.url_id.is_none_or(|url| row.url_id == Some(url))
+                && self.tag.iter().flatten().all(|tag| row.tags.contains(tag))
+                && self.from.is_none_or(|from| row.scraped_at >= from)
+                && self.to.is_none_or(|to| row.scraped_at < to)
+        }
     }
 }
 
@@ -105,12 +111,12 @@ pub(super) async fn delete_many(
                 answer.missing.extend(missing);
             }
         }
-        Removal::Filter(mut filter) => {
+        Removal::Filter(filter) => {
             org.read(|tx| check_page_type(tx, "filter.pageType", filter.page_type))?;
-            filter.domain = filter.domain.map(Domain::of_filter);
+            let accepts = filter.accepts();
             let org = &org;
             let find = |page: &PageRequest| {
-                let found = org.read(|tx| tx.page(&RESULTS, page, |row| filter.accepts(row)))?;
+                let found = org.read(|tx| tx.page(&RESULTS, page, &accepts))?;
                 Ok(found.map(|row| row.id))
             };
             let go = |ids: Vec<ResultId>| async move {

@@ -69,12 +69,16 @@ pub fn has_page(tx: &OrgRead<'_>, row: &ResultV4) -> Result<bool> {
     Ok(readable("that a page is kept", row.job, tx.get(&NAMINGS, &row.job))?.is_none_or(|row| row.is_some()))
 }
 
-/// The newest result of a site whose page is kept and can be read.
-pub fn newest_page(tx: &OrgRead<'_>, site: &Site) -> Result<Option<ResultV4>> {
+/// The newest result of a site whose page is kept, of a media type that serves.
+pub fn newest_page(
+    tx: &OrgRead<'_>,
+    site: &Site,
+    serves: fn(Option<&str>) -> bool,
+) -> Result<Option<ResultV4>> {
     let mut page = PageRequest { limit: 1, cursor: None };
     for _ in 0..LOOKS_MAX {
         let keep = |row: &ResultV4| {
-            is_readable(row.content_type.as_deref()) && has_page(tx, row).is_ok_and(|is_kept| is_kept)
+            serves(row.content_type.as_deref()) && has_page(tx, row).is_ok_and(|is_kept| is_kept)
         };
         let mut found = results_of_site(tx, site, &page, keep)?;
         match (found.items.pop(), found.next_cursor) {

@@ -1,7 +1,7 @@
 //! Trying attributes on a page that is there already: what they find, and what each of their XPaths selects. Nothing is
 //! fetched, and nothing is kept.
 
-use super::body::{PageBody, is_readable};
+use super::body::{PageBody, is_document, is_readable};
 use super::rows::{RESULTS, ResultV4};
 use super::service::{read_stored, within_limits};
 use super::site::{Site, has_page, newest_page};
@@ -39,7 +39,8 @@ pub(super) struct XpathTest {
     page_type: PageType,
     /// At least one.
     attributes: Vec<Attribute>,
-    /// The job on whose page they are tried; else the newest one of the domain with a stored page.
+    /// The job on whose page they are tried; else the newest one of the domain with a stored page. An answer that is JSON is taken where
+    /// there is no other, or none of the attributes has XPaths.
     #[serde(default)]
     job_id: Option<JobId>,
 }
@@ -136,10 +137,11 @@ pub(super) async fn test_xpath(
     Body(asked): Body<XpathTest>,
 ) -> Result<Body<XpathTestView>> {
     let site = Site::parse("domain", &asked.domain)?;
+    let has_xpaths = asked.attributes.iter().any(|attribute| !attribute.xpaths.is_empty());
     let turn = org.service::<ReadingTurns>().next(org.id()).await?;
     let schema = blocking(move || Schema::compile_within(&asked.attributes, TRIED_PATTERNS_MAX)).await?;
     let schema = schema.map_err(|error| Error::invalid(&error.path, error.message))?;
-    let row = org.read(|tx| page_to_try(tx, &site, asked.job_id))?;
+    let row = org.read(|tx| page_to_try(tx, &site, asked.job_id, has_xpaths))?;
     let page = read_stored(&org.service::<BlobStore>().org(org.id().0), &row.page).await?;
     let page = page.ok_or_else(|| Error::not_found("Page"))?;
     let tried = blocking(move || {
@@ -154,8 +156,14 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(|e| Error::internal("try attributes on a page", e))
 }
 
-/// The result whose page is read: the job's, or the newest one of the site. 413 for a page that is too large.
-pub(super) fn page_to_try(tx: &OrgRead<'_>, site: &Site, job: Option<JobId>) -> Result<ResultV4> {
+/// The result whose page is read: the job's, or the newest one of the site, for XPaths rather a page than JSON. 413 for a page that is
+/// too large.
+pub(super) fn page_to_try(
+    tx: &OrgRead<'_>,
+    site: &Site,
+    job: Option<JobId>,
+    has_xpaths: bool,
+) -> Result<ResultV4> {
     let row = match job {
         Some(job) => page_of_job(tx, site, job)?,
         None => {
@@ -166,7 +174,9 @@ pub(super) fn page_to_try(tx: &OrgRead<'_>, site: &Site, job: Option<JobId>) -> 
                     "There is no stored page of the host among the newest results of its domain: collect one, or name a job (`jobId`)."
                 }
             };
-            newest_page(tx, site)?.ok_or_else(|| Error::not_found("Page").message(message))?
+            let page = if has_xpaths { newest_page(tx, site, is_document)? } else { None };
+            let page = page.map_or_else(|| newest_page(tx, site, is_readable), |page| Ok(Some(page)))?;
+            page.ok_or_else(|| Error::not_found("Page").message(message))?
         }
     };
     if row.page.byte_size > HTML_BYTES_MAX as u64 {

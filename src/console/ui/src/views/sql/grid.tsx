@@ -72,7 +72,7 @@ function useWidths(columns: readonly string[], first: Row[]) {
   return { widths, set, pull };
 }
 
-/** Where an element is scrolled to, and what follows that. It is told after the frame that scrolls: with its work in one task, some
+/** Where an element is scrolled to, what follows that, and what tells it at once. It is told after the frame that scrolls: with its work in one task, some
  * frames took longer than 50 ms. */
 function useScrollTop() {
   const [top, setTop] = useState(0);
@@ -86,7 +86,7 @@ function useScrollTop() {
       setTop(element.scrollTop);
     });
   };
-  return [top, follow] as const;
+  return [top, follow, setTop] as const;
 }
 
 interface Cell {
@@ -150,8 +150,8 @@ function Line({ id, index, columns, isNumber, template, top, row, at: active, se
     });
   // One cell for all: what is scrolled past costs no more than its number.
   const waiting = () => (
-    <span role="gridcell" aria-colspan={columns.length} id={`${id}-${index}-${active ?? 0}`} class={active === undefined ? "" : "active"}>
-      …
+    <span role="gridcell" aria-colspan={columns.length} id={`${id}-${index}-${active ?? 0}`} class={`waits ${active === undefined ? "" : "active"}`} onClick={() => setActive({ row: index, at: active ?? 0 })}>
+      <i>…</i>
     </span>
   );
   return useMemo(
@@ -167,7 +167,7 @@ function Line({ id, index, columns, isNumber, template, top, row, at: active, se
 
 export function Grid({ id, columns, total, first }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const [top, follow] = useScrollTop();
+  const [top, follow, setTop] = useScrollTop();
   const [tall, setTall] = useState(400);
   const [sort, setSort] = useState<{ name: string; down: boolean; page: number }>();
   const [cell, setCell] = useState<{ name: string; value: unknown }>();
@@ -186,12 +186,14 @@ export function Grid({ id, columns, total, first }: Props) {
     setSort(undefined);
     setActive(undefined);
     box.current?.scrollTo(0, 0);
+    setTop(0);
   }, [id]);
   const inner = Math.min(total * ROW_PX, TALL_PX_MAX);
   const most = Math.max(inner + ROW_PX - tall, 1);
   const scale = inner < total * ROW_PX ? (total * ROW_PX + ROW_PX - tall) / most : 1;
   const from = Math.max(0, Math.floor((top * scale) / ROW_PX) - AROUND_ROWS);
-  const to = Math.min(total, from + Math.ceil(tall / ROW_PX) + 2 * AROUND_ROWS);
+  const drawn = Math.ceil(tall / ROW_PX) + 2 * AROUND_ROWS;
+  const to = Math.min(total, from + drawn);
   const [firstPage, lastPage] = [Math.floor(from / PAGE_ROWS), Math.floor(Math.max(to - 1, 0) / PAGE_ROWS)];
   useEffect(() => {
     const timer = setTimeout(() => {
@@ -222,6 +224,8 @@ export function Grid({ id, columns, total, first }: Props) {
     const left = 64 + widths.slice(0, at).reduce((sum, width) => sum + width, 0);
     if (element.scrollLeft > left - 64) element.scrollLeft = left - 64;
     else element.scrollLeft = Math.max(element.scrollLeft, left + (widths[at] ?? 0) - element.clientWidth);
+    // What a key leads to is there in the next frame.
+    setTop(element.scrollTop);
   };
   const keys = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey) return;
@@ -248,7 +252,7 @@ export function Grid({ id, columns, total, first }: Props) {
   for (let index = from; index < to; index++) {
     const at = active?.row === index ? active.at : undefined;
     // What leaves the view is used again for what comes into it.
-    lines.push(<Line key={index % (to - from)} {...{ id, index, columns, isNumber, template, at, setActive, setCell }} top={(index - slab) * ROW_PX} row={rowAt(index)} />);
+    lines.push(<Line key={index % drawn} {...{ id, index, columns, isNumber, template, at, setActive, setCell }} top={(index - slab) * ROW_PX} row={rowAt(index)} />);
   }
   // Of many rows those of the page in the middle of the view are sorted: the others are not here.
   const inView = Math.floor(Math.min((top * scale + tall / 2) / ROW_PX, total - 1) / PAGE_ROWS);

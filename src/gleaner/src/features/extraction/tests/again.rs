@@ -105,7 +105,7 @@ async fn json_is_tried_and_read_again_as_pages_are() {
     let row = bench.collect(asked).await;
     assert_eq!(row.values, Json(json!({ "price": 12.5 })));
     let site = Site::named("shop.example").unwrap();
-    assert_eq!(bench.org.read(|tx| page_to_try(tx, &site, None)).unwrap().job, row.job);
+    assert_eq!(bench.org.read(|tx| page_to_try(tx, &site, None, true)).unwrap().job, row.job);
     assert!(unreadable(&row, true).is_none());
     let schema = bench.extractor.schemas().of_type(&bench.org, &site.host, &site.domain, PageType::Product);
     let mut again = row.clone();

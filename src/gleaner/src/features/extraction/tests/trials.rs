@@ -1,17 +1,19 @@
 //! Which page attributes are tried on.
 
 use super::*;
+use crate::features::extraction::remove::DeleteFilter;
 use crate::features::extraction::rows::RESULTS_BY_DOMAIN;
 use crate::features::extraction::site::{DOMAINS_FILLED, Site, fill_domains};
 use crate::features::extraction::trial::page_to_try;
 use base::limits::HTML_BYTES_MAX;
+use base::page::PageRequest;
 
 #[tokio::test]
 async fn the_newest_kept_page_of_the_site_is_tried() {
     let bench = Bench::new();
     let site = |name: &str| Site::named(name).unwrap();
     let tried = |name: &str, job: Option<JobId>| {
-        bench.org.read(|tx| page_to_try(tx, &site(name), job)).map(|row| row.job)
+        bench.org.read(|tx| page_to_try(tx, &site(name), job, true)).map(|row| row.job)
     };
     assert_eq!(tried("shop.example", None).unwrap_err().status(), 404);
     let old = bench.collect(page("http://www.shop.example/1", "<p>1</p>")).await.job;
@@ -32,6 +34,24 @@ async fn the_newest_kept_page_of_the_site_is_tried() {
     let large = bench.collect(large).await.job;
     assert_eq!(tried("shop.example", None).unwrap_err().status(), 413);
     assert_eq!(tried("shop.example", Some(large)).unwrap_err().status(), 413);
+}
+
+/// What is deleted is gone: of a host that is named none of another host of its domain.
+#[tokio::test]
+async fn a_deletion_by_host_means_that_host() {
+    let bench = Bench::new();
+    for url in ["http://www.shop.example/1", "http://shop.example/2", "http://other.example/3"] {
+        bench.collect(page(url, "<p>1</p>")).await;
+    }
+    let meant = |domain: &str| {
+        let filter: DeleteFilter = serde_json::from_value(json!({ "domain": domain })).unwrap();
+        let newest = PageRequest { limit: 9, cursor: None };
+        bench.org.read(|tx| tx.page(&RESULTS, &newest, filter.accepts())).unwrap().items.len()
+    };
+    assert_eq!(
+        ["WWW.Shop.Example.", "shop.example", "blog.shop.example", "no host"].map(meant),
+        [1, 2, 0, 0]
+    );
 }
 
 #[tokio::test]
