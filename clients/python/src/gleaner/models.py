@@ -1825,7 +1825,7 @@ class LeftOutAttribute(TypedDict):
 class Lesson(TypedDict):
     #: A registrable domain, or one host of it.
     domain: str
-    #: What saved attributes are for.
+    #: What saved attributes are for: the first for a type of one's own makes it.
     pageType: PageType
     #: Two to ten stored pages of the domain.
     examples: list[LessonExample]
@@ -4516,7 +4516,8 @@ class XpathTest(TypedDict):
     pageType: PageType
     #: At least one.
     attributes: list[AttributeInput]
-    #: The job on whose page they are tried; else the newest one of the domain with a stored page.
+    #: The job on whose page they are tried; else the newest one of the domain with a stored page. An answer that is
+    #: JSON is taken where there is no other, or none of the attributes has XPaths.
     jobId: NotRequired[str | None]
 
 

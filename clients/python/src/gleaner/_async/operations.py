@@ -3296,7 +3296,8 @@ class Extraction(Area):
         Args:
             domain: A registrable domain, or one host of it.
             attributes: At least one.
-            job_id: The job on whose page they are tried; else the newest one of the domain with a stored page.
+            job_id: The job on whose page they are tried; else the newest one of the domain with a stored page. An
+                answer that is JSON is taken where there is no other, or none of the attributes has XPaths.
         """
         answer: models.XpathTestView = await self._transport.json(
             "POST",
@@ -3639,7 +3640,7 @@ class Discovery(Area):
 
         Args:
             domain: A registrable domain, or one host of it.
-            page_type: What saved attributes are for.
+            page_type: What saved attributes are for: the first for a type of one's own makes it.
             examples: Two to ten stored pages of the domain.
             save: Puts what was learned beside the organization's own attributes of the domain. One of a name that
                 is taken takes its place.
