@@ -64,3 +64,4 @@ pub use lesson::Wanted;
 pub use places::{Page, shows};
 pub use records::{List, ListShape, RECORDS_MAX, Record, Wish, list_answers, list_kind_of, lists_of};
 pub use repair::{Refusal, Repair, Verdict, Visit, repair};
+pub use scripts::SCRIPT_BYTES_MAX;

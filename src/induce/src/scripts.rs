@@ -13,9 +13,10 @@ use crate::answers::{is_linked_data, parse_linked_data};
 /// What stands before the `$` of queries over linked data.
 pub const LINKED_DATA: &str = "ld+json";
 
-/// Scripts of one page, their bytes, and values of one script that are tried.
+/// Bytes of a page's scripts that are looked through.
+pub const SCRIPT_BYTES_MAX: usize = 2 << 20;
+/// Scripts of one page, and values of one script that are tried.
 const SCRIPTS_MAX: usize = 200;
-const SCRIPT_BYTES_MAX: usize = 2 << 20;
 const ASSIGNED_MAX: usize = 20;
 /// What scripts call by less are helpers of theirs.
 const NAME_BYTES_MIN: usize = 3;

@@ -315,7 +315,7 @@ impl ExtractionRun<'_> {
     /// A boolean from a node: what its text says, and true where the text says nothing.
     fn presence(&mut self, attribute: &Compiled, node: NodeRef) -> Result<ValueCandidate, ValueRefusal> {
         match self.accept(attribute, Some(node.node()), node.string_value(self.document))? {
-            ValueCandidate::Blank => Ok(ValueCandidate::Value(Json::Bool(true))),
+            ValueCandidate::Blank => self.scalar(attribute, Json::Bool(true)),
             said => Ok(said),
         }
     }

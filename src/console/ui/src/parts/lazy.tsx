@@ -17,8 +17,13 @@ export async function fetchEarly<P>(key: object, load: () => Promise<ComponentTy
 export function useFetched<P>(key: object, load: () => Promise<ComponentType<P>>): { found: ComponentType<P> | undefined; error: string | undefined; again: () => void } {
   const [turn, setTurn] = useState(0);
   const [error, setError] = useState<string>();
+  const found = loaded.get(key) as ComponentType<P> | undefined;
   useEffect(() => {
-    if (loaded.has(key)) return;
+    if (loaded.has(key)) {
+      // It came between this drawing and its effect.
+      if (!found) setTurn((n) => n + 1);
+      return;
+    }
     let gone = false;
     load().then(
       (part) => {
@@ -38,7 +43,7 @@ export function useFetched<P>(key: object, load: () => Promise<ComponentType<P>>
     window.addEventListener("online", again);
     return () => window.removeEventListener("online", again);
   }, [error]);
-  return { found: loaded.get(key) as ComponentType<P> | undefined, error, again };
+  return { found, error, again };
 }
 
 export function lazy<P extends object>(load: () => Promise<{ default: ComponentType<P> }>): ComponentType<P> {

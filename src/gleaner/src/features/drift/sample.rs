@@ -4,7 +4,8 @@
 
 use crate::features::discovery::why_private;
 use crate::features::extraction::{
-    RESULTS, RESULTS_BY_URL, ResultV4, Site, has_page, is_readable, result_place, results_of_site, url_digest,
+    JSON_LOOKED_AT_BYTES_MAX, RESULTS, RESULTS_BY_URL, ResultV4, Site, has_page, is_document, is_readable,
+    result_place, results_of_site, url_digest,
 };
 use base::Result;
 use base::limits::HTML_BYTES_MAX;
@@ -125,7 +126,11 @@ fn last_with(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<Op
 /// Whether a result's page is kept and readable, and may be used for what is wanted.
 fn may_serve(tx: &OrgRead<'_>, row: &ResultV4, wanted: &Wanted<'_>) -> Result<bool> {
     let is_page = is_readable(row.content_type.as_deref()) && (200..300).contains(&row.http_status);
-    if !is_page || row.is_unreadable() || row.page.byte_size > HTML_BYTES_MAX as u64 || !has_page(tx, row)? {
+    let bytes_max = match is_document(row.content_type.as_deref()) {
+        true => HTML_BYTES_MAX,
+        false => JSON_LOOKED_AT_BYTES_MAX,
+    };
+    if !is_page || row.is_unreadable() || row.page.byte_size > bytes_max as u64 || !has_page(tx, row)? {
         return Ok(false);
     }
     Ok(!wanted.is_shared || why_private(tx, wanted.site, row)?.is_none())

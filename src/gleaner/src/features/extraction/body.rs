@@ -7,8 +7,8 @@ use page::xpath::Fuel;
 use serde_json::Value;
 use url::Url;
 
-/// Bytes of a page's scripts that are looked through for known values (`induce::scripts`).
-const LOOKED_AT_BYTES_MAX: usize = 2 << 20;
+/// Bytes of JSON that are looked through for known values.
+pub const JSON_LOOKED_AT_BYTES_MAX: usize = induce::SCRIPT_BYTES_MAX;
 
 /// A body that schemas can read.
 pub enum PageBody {
@@ -89,7 +89,7 @@ pub fn page_of(bytes: &[u8], content_type: Option<&str>) -> Option<Document> {
     let json = std::str::from_utf8(bare_json(bytes)).ok().filter(|_| is_json(content_type))?;
     // Within JSON it stands in texts alone, and unescaped it could end the script.
     let json = json.replace('<', "\\u003c");
-    if json.len() > LOOKED_AT_BYTES_MAX {
+    if json.len() > JSON_LOOKED_AT_BYTES_MAX {
         return None;
     }
     Some(Document::parse(format!("<script type=\"application/json\">{json}</script>")))

@@ -12,7 +12,7 @@ use store::{KeyPart, OrgRead};
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangedValue {
     pub(super) name: String,
-    /// Null where it had none, and where the result before was deleted.
+    /// Null where it had none, and where no result before is left.
     pub(super) from: Value,
     /// Null where it has none any more.
     pub(super) to: Value,

@@ -45,7 +45,7 @@ mod wire;
 
 pub use attributes::save_beside;
 pub use backfill::read_again_named;
-pub use body::{is_document, is_readable, page_of};
+pub use body::{JSON_LOOKED_AT_BYTES_MAX, is_document, is_readable, page_of};
 pub use changes::tell_gone;
 pub use columns::table_of;
 pub use draft::ResultDraft;

@@ -151,7 +151,7 @@ function Line({ id, index, columns, isNumber, template, top, row, at: active, se
   // One cell for all: what is scrolled past costs no more than its number.
   const waiting = () => (
     <span role="gridcell" aria-colspan={columns.length} id={`${id}-${index}-${active ?? 0}`} class={`waits ${active === undefined ? "" : "active"}`} onClick={() => setActive({ row: index, at: active ?? 0 })}>
-      <i>…</i>
+      …
     </span>
   );
   return useMemo(
