@@ -127,6 +127,15 @@ impl Wanted {
         };
         Wanted { name: name.to_owned(), kind, form }
     }
+
+    /// The same as a list: somebody has said that it is one, although each page has one member of it.
+    pub fn listed(self) -> Wanted {
+        let (kind, form) = match self.kind {
+            AttributeType::Url | AttributeType::UrlList => (AttributeType::UrlList, Form::Link),
+            _ => (AttributeType::TextList, Form::Text),
+        };
+        Wanted { kind, form, ..self }
+    }
 }
 
 /// Digits, one point or comma and a sign of currency, and nothing else. A mere run of digits is a code as often as a number.

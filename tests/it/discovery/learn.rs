@@ -56,6 +56,13 @@ async fn what_is_taught_is_read_from_the_next_job_on() {
     assert_eq!(newest["jobId"], jobs[4]["id"]);
     let values = json!({ "amount": 33.75, "maker": "Eska & Sons", "tags": ["tag 4.0", "tag 4.1"], "title": "Paring chisel" });
     assert_eq!(newest["values"], values);
+    // A list is one although each page that is told has one member of it.
+    let lone = |job: &Value, tag: &str| json!({ "jobId": job["id"], "values": { "tags": [tag] } });
+    let examples = json!([lone(&jobs[0], "tag 0.0"), lone(&jobs[3], "tag 3.0")]);
+    let asked = json!({ "domain": "127.0.0.1", "pageType": "product", "examples": examples });
+    let lists = expect(post(api, LEARN, &asked).await, 200);
+    assert_eq!(lists["attributes"][0]["type"], "text[]", "{lists:#}");
+    assert_eq!(lists["preview"][0]["values"], json!({ "tags": ["tag 4.0", "tag 4.1"] }), "{lists:#}");
     // Nothing of it was kept.
     let attributes = "/api/v1/extraction/attributes/127.0.0.1";
     assert_eq!(get(api, attributes).await.status, 404);

@@ -1,6 +1,6 @@
 //! Expressions for the places of a value on one page.
 
-use page::html::Document;
+use page::html::{Document, NodeId};
 use page::xpath::NodeRef;
 
 use super::{Class, Question};
@@ -56,7 +56,10 @@ impl Class<'_> {
             let there = there.filter(|place| {
                 is_list || !self.is_of_template(question, &goal.members[member], places, *place)
             });
-            let there: Vec<NodeRef> = there.take(PLACES_MAX).collect();
+            let mut there: Vec<NodeRef> = there.take(PLACES_MAX).collect();
+            if is_list && question.goals.iter().flatten().all(|goal| goal.members.len() <= 1) {
+                innermost(places.page.document, &mut there);
+            }
             let length = |place: &NodeRef| place.string_value(places.page.document).trim().len();
             let shortest = there.iter().map(length).min().unwrap_or(0);
             for place in there {
@@ -103,6 +106,18 @@ impl Class<'_> {
             }
         })
     }
+}
+
+/// Leaves out what is around another: where each page has one member of a list, the list itself has the same text.
+fn innermost(document: &Document, places: &mut Vec<NodeRef>) {
+    let is_element = |place: &NodeRef| place.attribute().is_none() && document.is_element(place.node());
+    let elements: Vec<NodeId> =
+        places.iter().filter(|place| is_element(place)).map(|place| place.node()).collect();
+    let is_around = |place: &NodeRef| {
+        let node = place.node();
+        elements.iter().any(|inner| *inner > node && *inner < document.subtree_end(node))
+    };
+    places.retain(|place| !is_element(place) || !is_around(place));
 }
 
 /// The names and classes of an element and of those above it.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::LESSON_FUEL_MAX;
 use crate::places::shows;
+use page::extract::Schema;
 use page::html::Document;
 use page::xpath::Fuel;
 use url::Url;
@@ -147,6 +148,35 @@ fn the_same_pages_teach_the_same() {
 }
 
 /// Pages that are made to cost much end within the fuel, and what is found on them is still right.
+/// A list stays one where each page that was told has a single member of it.
+#[test]
+fn a_list_of_one_is_a_list() {
+    let page = |title: &str, tags: &str| {
+        format!(
+            "<h1>{title}</h1><ul class=tags><li>{tags}</li></ul><ul class=more><li>Oak desk</li><li>Ash desk</li></ul>"
+        )
+    };
+    let pages = [page("Chair", "oak"), page("Table", "ash"), page("Bench", "oak</li><li>elm")];
+    let documents = parse(&pages);
+    let base = base();
+    let example = |(document, tag): (_, &str)| Example {
+        page: Page { document, base: &base },
+        values: vec![("tags".to_owned(), vec![tag.to_owned()])],
+    };
+    let examples: Vec<Example<'_>> = documents.iter().zip(["oak", "ash"]).map(example).collect();
+    let wanted = [Wanted::guess("tags", &examples).listed()];
+    let others = [Page { document: &documents[2], base: &base }];
+    let learned = learn(&wanted, &examples, &others, &mut Fuel::new(LESSON_FUEL_MAX)).attributes;
+    let schema = Schema::compile(&[learned[0].attribute().unwrap()]).unwrap();
+    let given = schema.extract(&documents[2], &base, &mut Fuel::for_page()).values;
+    assert_eq!(
+        serde_json::Value::from(given),
+        serde_json::json!({ "tags": ["oak", "elm"] }),
+        "{:?}",
+        xpaths(&learned[0])
+    );
+}
+
 #[test]
 fn hostile_pages_end() {
     let value = "<b id=v>needle</b>";

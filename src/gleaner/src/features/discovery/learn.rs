@@ -148,6 +148,8 @@ pub(super) fn gone() -> Error {
 struct ToldExample {
     page: ToldPage,
     values: Vec<(String, Vec<String>)>,
+    /// Attributes that were told as lists.
+    lists: BTreeSet<String>,
 }
 
 enum ToldPage {
@@ -180,14 +182,20 @@ fn told_one(path: &str, example: LessonExample) -> Result<ToldExample> {
         }
         _ => return Err(Error::invalid(path, "must name its page by either jobId or url")),
     };
-    let mut values = Vec::new();
+    let (mut values, mut lists) = (Vec::new(), BTreeSet::new());
     for (name, texts) in example.values {
         let Some(texts) = texts else { continue };
         let field = field_of(path, &name);
         check_name(&field, &name)?;
         let texts = match texts {
             Texts::One(text) => vec![text],
-            Texts::Many(texts) => texts,
+            Texts::Many(texts) => {
+                // None at all says of a single value, too, that it is not there.
+                if !texts.is_empty() {
+                    lists.insert(name.clone());
+                }
+                texts
+            }
         };
         if texts.len() > LESSON_TEXTS_MAX {
             return Err(Error::invalid(&field, format!("has more than {LESSON_TEXTS_MAX} texts")));
@@ -206,7 +214,7 @@ fn told_one(path: &str, example: LessonExample) -> Result<ToldExample> {
         }
         values.push((name, texts));
     }
-    Ok(ToldExample { page, values })
+    Ok(ToldExample { page, values, lists })
 }
 
 /// The place of a value, of whose name a part will do.
@@ -305,7 +313,11 @@ fn teach(told: &[ToldExample], examples: Vec<StoredPage>, others: Vec<StoredPage
         .collect();
     let names: BTreeSet<&String> =
         examples.iter().flat_map(|example| example.values.iter().map(|(name, _)| name)).collect();
-    let wanted: Vec<Wanted> = names.into_iter().map(|name| Wanted::guess(name, &examples)).collect();
+    let guess = |name: &String| {
+        let guessed = Wanted::guess(name, &examples);
+        if told.iter().any(|example| example.lists.contains(name)) { guessed.listed() } else { guessed }
+    };
+    let wanted: Vec<Wanted> = names.into_iter().map(guess).collect();
     check_told(&wanted, &examples)?;
     let other_pages: Vec<_> = others.iter().map(ParsedPage::page).collect();
     let mut fuel = Fuel::new(LESSON_FUEL_MAX);
