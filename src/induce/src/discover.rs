@@ -121,7 +121,7 @@ struct Domain<'a> {
 /// Learns one attribute from what pages say, or else from what annotators see.
 fn attribute(domain: &Domain<'_>, term: &Term, fuel: &mut Fuel) -> Option<Learned> {
     let Domain { kind, class, told, data } = domain;
-    let wanted = Wanted { name: term.name.to_owned(), kind: term.kind, form: term.form };
+    let wanted = Wanted { name: term.name.to_owned(), kind: term.kind, form: term.form, is_told_list: false };
     let is_own = |label: &&Label| label.name == term.name;
     let is_said = told.iter().any(|told| told.said.labels.iter().any(|label| is_own(&label)));
     let goals = told.iter().zip(&class.examples).map(|(told, places)| {

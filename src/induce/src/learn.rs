@@ -125,7 +125,7 @@ impl Wanted {
             false if all(is_amount) => (AttributeType::Number, Form::Number),
             false => (AttributeType::Text, Form::Text),
         };
-        Wanted { name: name.to_owned(), kind, form }
+        Wanted { name: name.to_owned(), kind, form, is_told_list: false }
     }
 
     /// The same as a list: somebody has said that it is one, although each page has one member of it.
@@ -134,7 +134,7 @@ impl Wanted {
             AttributeType::Url | AttributeType::UrlList => (AttributeType::UrlList, Form::Link),
             _ => (AttributeType::TextList, Form::Text),
         };
-        Wanted { kind, form, ..self }
+        Wanted { kind, form, is_told_list: true, ..self }
     }
 }
 

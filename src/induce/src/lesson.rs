@@ -20,6 +20,8 @@ pub struct Wanted {
     pub name: String,
     pub kind: AttributeType,
     pub form: Form,
+    /// Somebody said that it is a list: where a page has one member of it, what is around that is none.
+    pub is_told_list: bool,
 }
 
 /// The values of an attribute on a page, by the keys of each.

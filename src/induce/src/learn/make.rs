@@ -57,7 +57,7 @@ impl Class<'_> {
                 is_list || !self.is_of_template(question, &goal.members[member], places, *place)
             });
             let mut there: Vec<NodeRef> = there.take(PLACES_MAX).collect();
-            if is_list && question.goals.iter().flatten().all(|goal| goal.members.len() <= 1) {
+            if wanted.is_told_list && goal.members.len() == 1 {
                 innermost(places.page.document, &mut there);
             }
             let length = |place: &NodeRef| place.string_value(places.page.document).trim().len();

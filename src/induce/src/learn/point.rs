@@ -108,7 +108,7 @@ fn wanted(page: Page<'_>, place: NodeRef, is_list: bool) -> Wanted {
         (false, true) => (AttributeType::Url, Form::Link),
         (false, false) => (guessed.kind, guessed.form),
     };
-    Wanted { name, kind, form }
+    Wanted { name, kind, form, is_told_list: false }
 }
 
 impl Class<'_> {

@@ -41,7 +41,7 @@ impl Known {
         let plain = Attribute { kind, semantic_type: None, validation: None, ..attribute.clone() };
         let mut known = Known {
             attribute: attribute.clone(),
-            wanted: Wanted { name: attribute.name.clone(), kind, form: Form::Text },
+            wanted: Wanted { name: attribute.name.clone(), kind, form: Form::Text, is_told_list: false },
             xpaths: attribute.xpaths.iter().filter_map(|xpath| XPath::compile(xpath).ok()).collect(),
             texts: compile(&plain),
             boolean: is_boolean.then(|| compile(attribute)).flatten(),

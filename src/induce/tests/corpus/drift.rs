@@ -144,6 +144,7 @@ impl Site<'_> {
                                 name: label.name.to_owned(),
                                 kind: label.kind,
                                 form: label.form,
+                                is_told_list: false,
                             });
                         }
                         values.push((label.name.to_owned(), label.values.clone()));

@@ -90,7 +90,7 @@ fn swde_site(swde: &Path, folder: &Path, vertical: &str, site: &str) -> BTreeMap
                     example.values.iter().any(|(own, texts)| own == name && distinct(texts) > 1)
                 });
             let kind = if is_list { AttributeType::TextList } else { AttributeType::Text };
-            Wanted { name: name.clone(), kind, form: Form::Text }
+            Wanted { name: name.clone(), kind, form: Form::Text, is_told_list: false }
         })
         .collect();
     let start = Instant::now();
