@@ -373,6 +373,9 @@ async fn what_is_wrong_with_one_row_ends_nothing() {
         (&summary["processed"], &summary["skipped"], &summary["failed"]),
         (&json!(2), &json!(1), &json!(3))
     );
+    // In the order asked, whatever became of each.
+    let told: Vec<&str> = summary["results"].as_array().unwrap().iter().map(|row| text(row, "id")).collect();
+    assert_eq!(told, asked);
     let status = |id: &str| {
         let rows = summary["results"].as_array().unwrap();
         let row = rows.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("{id} in {summary}"));

@@ -15,15 +15,19 @@ use uuid::Uuid;
 const RESULTS: &str = "/api/v1/extraction/results/by-id";
 const HISTORY: &str = "/api/v1/extraction/history";
 
-/// `/plane` costs one more with each visit, and has a maker from the third one on.
+/// `/plane` costs one more with each visit, and has a maker from the third one on; `/saw` costs 2 at its second visit and else 1.
 async fn shop() -> Web {
-    let visits = Arc::new(AtomicUsize::new(0));
+    let (visits, saws) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     Web::open(move |path| match path {
         "/plane" => {
             let visit = visits.fetch_add(1, Ordering::Relaxed);
             let maker = if visit > 1 { "<em>Veritas</em>" } else { "" };
             let script = "<script>alert(document.domain)</script>";
             Some(Answer::html(format!("<h1>Plane</h1><b>{}</b>{maker}{script}", 100 + visit)))
+        }
+        "/saw" => {
+            let price = if saws.fetch_add(1, Ordering::Relaxed) == 1 { 2 } else { 1 };
+            Some(Answer::html(format!("<h1>Saw</h1><b>{price}</b>")))
         }
         "/other" => Some(Answer::html("<h1>Chisel</h1><b>7</b>")),
         "/story/old" => Some(story("costs 12 guilders, and is not sharp", "It was made in Ghent.")),
@@ -196,6 +200,29 @@ async fn what_a_url_said_is_listed_oldest_first() {
     ] {
         refused(&get(api, &format!("{HISTORY}{query}")).await, 400, "Validation failed", part);
     }
+    at.stop().await;
+}
+
+/// What was different in a result that is deleted is no difference of what is left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_difference_goes_with_the_result_that_had_it() {
+    let web = shop().await;
+    let at = appliance(&web).await;
+    let member = at.member("ada").await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(visit(&member.api, &web.url("/saw")).await);
+    }
+    let listed = async || {
+        let path = format!("{HISTORY}?url={}", web.url("/saw"));
+        let listed = expect(get(&member.api, &path).await, 200);
+        let items = listed["items"].as_array().unwrap();
+        items.iter().map(|item| item["changed"].clone()).collect::<Vec<_>>()
+    };
+    let price = |from: i32, to: i32| json!([{ "name": "price", "from": from, "to": to }]);
+    assert_eq!(listed().await, [json!([]), price(1, 2), price(2, 1)]);
+    assert_eq!(member.api.delete(&format!("{RESULTS}/{}", ids[1])).await.unwrap().status, 204);
+    assert_eq!(listed().await, [json!([]), json!([])]);
     at.stop().await;
 }
 
