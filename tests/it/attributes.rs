@@ -341,6 +341,44 @@ async fn a_column_begins_at_once_and_older_rows_are_filled() {
     at.stop().await;
 }
 
+/// historyCoverage: rows that were read while an attribute was away, or belonged to another page type, lack it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_made_while_an_attribute_was_away_are_told() {
+    let web = shop().await;
+    let at = appliance(&web).await;
+    let member = at.member("ada").await;
+    let api = &member.api;
+    let maker = |page_type: &str| {
+        let mut maker = attribute("maker", "//em", "text");
+        maker["pageType"] = json!(page_type);
+        json!([maker])
+    };
+    let mut rows = 0;
+    // What is told once the attribute is there; while it is away it is nobody's.
+    for (change, left_out) in [
+        (Some(maker("product")), Some(json!(null))),
+        (None, None),
+        (Some(maker("article")), None),
+        (Some(maker("product")), Some(json!(2))),
+        // One of every page type goes on in products, and so does one of products that was of every page type.
+        (Some(json!([attribute("maker", "//em", "text")])), Some(json!(2))),
+        (Some(maker("product")), Some(json!(2))),
+    ] {
+        match change {
+            Some(attributes) => drop(put(api, attributes).await),
+            None => assert_eq!(api.delete(&format!("{SITE}/maker")).await.unwrap().status, 204),
+        }
+        planes(&web, api, rows..rows + 1).await;
+        rows += 1;
+        in_products(api, rows).await;
+        if let Some(left_out) = left_out {
+            let told = average(api).await;
+            assert_eq!(told["historyCoverage"]["preHorizonRows"], left_out, "after {rows} rows: {told}");
+        }
+    }
+    at.stop().await;
+}
+
 /// backfillResults: what becomes of rows one by one, and what is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_with_one_row_ends_nothing() {

@@ -181,6 +181,8 @@ async fn what_a_url_said_is_listed_oldest_first() {
         let page = expect(get(api, &next).await, 200);
         paged.extend(page["items"].as_array().unwrap().clone());
         let Some(cursor) = page["nextCursor"].as_str() else { break };
+        let of_other = format!("{HISTORY}?url={}&cursor={cursor}", web.url("/other"));
+        refused(&get(api, &of_other).await, 400, "Validation failed", "cursor: belongs to");
         next = format!("{of_url}&limit=1&cursor={cursor}");
     }
     assert_eq!(json!(paged), listed["items"]);

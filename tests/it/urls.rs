@@ -139,3 +139,85 @@ async fn ten_thousand_urls_are_listed_page_by_page() {
     let expected: Vec<_> = all.into_iter().filter(|url| url.contains("shop3.")).rev().collect();
     assert_eq!(seen, expected);
 }
+
+/// updateUrls: by ids and by a filter; each URL for itself, and nobody else's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_urls_are_changed_at_once() {
+    const UPDATE: &str = "/api/v1/urls/update";
+    let at = Appliance::start().await;
+    let (ada, eve) = (at.member("ada").await.api, at.member("eve").await.api);
+    let full: Vec<_> = (0..32).map(|n| format!("t{n}")).collect();
+    let mut urls: Vec<_> = (0..450)
+        .map(|n| json!({ "url": format!("https://shop.example/{n}"), "tags": ["old"], "pageType": "serp" }))
+        .collect();
+    urls.push(json!({ "url": "https://full.example/", "tags": full }));
+    for api in [&ada, &eve] {
+        expect(post(api, "/api/v1/urls", &json!({ "urls": urls })).await, 200);
+    }
+    let theirs = expect(get(&eve, "/api/v1/urls?limit=200&tag=old").await, 200);
+    let first = expect(get(&ada, "/api/v1/urls?limit=3&tag=old").await, 200);
+    let ids: Vec<_> =
+        first["items"].as_array().unwrap().iter().map(|url| text(url, "id").to_owned()).collect();
+    let by_ids =
+        json!({ "ids": ids, "addTags": ["new", " new"], "removeTags": ["old"], "pageType": "product" });
+    let counts = |told: &Value| ["updated", "unchanged", "refused"].map(|name| told[name].as_u64().unwrap());
+    let told = expect(post(&ada, UPDATE, &by_ids).await, 200);
+    assert_eq!((counts(&told), &told["missing"], &told["nextCursor"]), ([3, 0, 0], &json!([]), &json!(null)));
+    let changed = expect(get(&ada, &format!("/api/v1/urls/{}", ids[1])).await, 200);
+    assert_eq!((&changed["tags"], &changed["pageType"]), (&json!(["new"]), &json!("product")));
+    assert_eq!(counts(&expect(post(&ada, UPDATE, &by_ids).await, 200)), [0, 3, 0]);
+    let foreign = expect(post(&eve, UPDATE, &by_ids).await, 200);
+    assert_eq!((counts(&foreign), foreign["missing"].as_array().unwrap().len()), ([0, 0, 0], 3));
+
+    // All that a filter finds, though the change takes them out of it.
+    let by_filter = |more: Value| {
+        let mut change = json!({ "filter": { "tag": ["old"] }, "addTags": ["kept"] });
+        change.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        change
+    };
+    let (mut updated, mut cursor) = (0, Value::Null);
+    for _ in 0..1_000 {
+        let change = by_filter(json!({ "removeTags": ["old"], "clear": ["pageType"], "cursor": cursor }));
+        let told = expect(post(&ada, UPDATE, &change).await, 200);
+        updated += told["updated"].as_u64().unwrap();
+        cursor = told["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(updated, 447);
+    let kept = expect(get(&ada, "/api/v1/urls?tag=kept&limit=1").await, 200);
+    assert_eq!((&kept["items"][0]["tags"], &kept["items"][0]["pageType"]), (&json!(["kept"]), &Value::Null));
+    let mut tags = expect(get(&ada, "/api/v1/urls/tags").await, 200);
+    let counted = tags["items"].as_array_mut().unwrap();
+    counted.retain(|one| !text(one, "tag").starts_with('t'));
+    assert_eq!(json!(counted), json!([{ "tag": "kept", "count": 447 }, { "tag": "new", "count": 3 }]));
+    assert_eq!(expect(get(&eve, "/api/v1/urls?limit=200&tag=old").await, 200), theirs, "nothing of theirs");
+
+    // One that cannot be changed is told, and the others are changed all the same.
+    let all = json!({ "filter": { "q": "example" }, "addTags": ["one more"] });
+    let told = expect(post(&ada, UPDATE, &all).await, 200);
+    assert_eq!(counts(&told), [450, 0, 1], "{told}");
+    let refusal = &told["refusals"][0];
+    assert_eq!(text(refusal, "url"), "https://full.example/");
+    assert!(text(refusal, "reason").contains("33 tags"), "{refusal}");
+
+    let nobody = uuid::Uuid::now_v7();
+    for (body, part) in [
+        (json!({ "addTags": ["x"] }), "ids: is missing"),
+        (json!({ "ids": [] , "addTags": ["x"] }), "1 to 10000"),
+        (json!({ "ids": ids }), "addTags: is missing"),
+        (json!({ "ids": ids, "addTags": [] }), "addTags: is missing"),
+        (json!({ "ids": ids, "addTags": ["x"], "removeTags": ["x"] }), "removeTags: names"),
+        (json!({ "ids": ids, "pageType": "product", "clear": ["pageType"] }), "clear: names pageType"),
+        (json!({ "ids": ids, "workflowId": nobody }), "workflowId: there is no"),
+        (json!({ "ids": ids, "pageType": "unheard_of" }), "pageType: "),
+        (json!({ "ids": ids, "addTags": ["fine", " "] }), "addTags[1]: "),
+        (json!({ "filter": {}, "addTags": ["x"] }), "filter: must have"),
+        (json!({ "filter": { "tga": ["x"] }, "addTags": ["x"] }), "tga"),
+        (json!({ "filter": { "q": "x" }, "cursor": "damaged", "addTags": ["x"] }), "cursor"),
+    ] {
+        refused(&post(&ada, UPDATE, &body).await, 400, "Validation failed", part);
+    }
+    at.stop().await;
+}

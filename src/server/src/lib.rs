@@ -27,11 +27,11 @@
 mod apart;
 mod api;
 mod call;
+pub mod chosen;
 pub mod client;
 mod docs;
 pub mod metrics;
 mod panics;
-pub mod removal;
 mod route;
 mod server;
 mod services;

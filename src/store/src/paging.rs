@@ -9,10 +9,10 @@ use super::key::Key;
 use super::scope::Scope;
 use super::table::{Index, Table};
 use super::tx::{Order, ReadTx, decoded};
-use base::Result;
 use base::codec::Record;
 use base::limits::{LIST_BYTES_MAX, LIST_SCAN_BYTES_MAX, PAGE_SCAN_ROWS_MAX};
 use base::page::{Page, PageRequest, encode_cursor};
+use base::{Error, Result};
 
 impl<S: Scope> ReadTx<'_, S> {
     /// One page of the table, newest first, of the rows that `keep` accepts.
@@ -24,6 +24,19 @@ impl<S: Scope> ReadTx<'_, S> {
     ) -> Result<Page<V>> {
         let newest = Order::Descending;
         self.page_of(table.name, self.scope.prefix(), newest, request, keep, |_, value| {
+            Ok(Some((decoded(value)?, value.len())))
+        })
+    }
+
+    /// The same, first key first.
+    pub fn page_oldest<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        request: &PageRequest,
+        keep: impl FnMut(&V) -> bool,
+    ) -> Result<Page<V>> {
+        let oldest = Order::Ascending;
+        self.page_of(table.name, self.scope.prefix(), oldest, request, keep, |_, value| {
             Ok(Some((decoded(value)?, value.len())))
         })
     }
@@ -65,6 +78,9 @@ impl<S: Scope> ReadTx<'_, S> {
     ) -> Result<Page<V>> {
         let scope = self.scope.prefix();
         let mut after = request.position(list)?.map(|tail| [scope.as_slice(), &tail].concat());
+        if after.as_ref().is_some_and(|after| !after.starts_with(&prefix)) {
+            return Err(Error::invalid("cursor", "belongs to a list with another filter"));
+        }
         let (mut items, mut seen) = (Vec::new(), 0);
         let (mut bytes, mut seen_bytes) = (0, 0);
         let cursor = |key: &[u8]| Some(encode_cursor(list, &key[scope.len()..]));

@@ -272,6 +272,9 @@ async fn collecting(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
         api.send_bytes(http::Method::POST, "/api/v1/urls/upload", Some("text/csv"), file).await.unwrap();
     walk.left("uploadUrls", reply, Due { action: "url.created", resource: "", actor: by_key }).await;
     let ask = json!({ "filter": { "domain": "127.0.0.1" } });
+    let change = json!({ "filter": ask["filter"], "addTags": ["many"] });
+    let reply = post(api, "/api/v1/urls/update", &change).await;
+    walk.left("updateUrls", reply, Due { action: "url.updated", resource: "", actor: by_key }).await;
     let reply = post(api, "/api/v1/urls/delete", &ask).await;
     walk.left("deleteUrls", reply, Due { action: "url.deleted", resource: "", actor: by_key }).await;
 

@@ -848,7 +848,7 @@ class DeleteUrls(TypedDict):
     #: 1 to 10,000 URLs. Either this or `filter`.
     ids: NotRequired[list[str] | None]
     #: Every URL that matches all that is given, as in listUrls; at least one member.
-    filter: NotRequired[UrlDeleteFilter | None]
+    filter: NotRequired[UrlsChosenBy | None]
     #: The `nextCursor` of a deletion by the same filter that was not through.
     cursor: NotRequired[str | None]
 
@@ -4260,6 +4260,23 @@ class UpdateWorkflowRequest(TypedDict):
     dag: NotRequired[Dag | None]
 
 
+class UpdatedUrls(TypedDict):
+    """What came of it."""
+
+    #: URLs that are different now.
+    updated: int
+    #: URLs that were as asked already.
+    unchanged: int
+    #: URLs that could not be changed, and stay as they were.
+    refused: int
+    #: The first 100 of those, with the reason.
+    refusals: list[UrlRefusal]
+    #: Ids that are no URL of the organization; empty for a change by filter.
+    missing: list[str]
+    #: Hand it back as `cursor`, with the same filter, to go on; null when everything that matched is through.
+    nextCursor: str | None
+
+
 class Uploaded(TypedDict):
     """What became of an upload."""
 
@@ -4291,16 +4308,6 @@ class Uploaded(TypedDict):
     notes: list[str]
 
 
-class UrlDeleteFilter(TypedDict):
-    #: Part of the normalized URL; the letters A to Z in any case.
-    q: NotRequired[str | None]
-    #: All must be there.
-    tag: NotRequired[list[str] | None]
-    domain: NotRequired[str | None]
-    pageType: NotRequired[PageType | None]
-    lastStatus: NotRequired[JobStatus | None]
-
-
 class UrlHistoryEntry(TypedDict):
     """One visit of a URL, or the try of one."""
 
@@ -4328,6 +4335,14 @@ class UrlHistoryEntryPage(TypedDict):
     items: list[UrlHistoryEntry]
     #: Hand it back as `cursor` for the next page; null on the last.
     nextCursor: str | None
+
+
+class UrlRefusal(TypedDict):
+    """A URL that could not be changed."""
+
+    id: str
+    url: str
+    reason: str
 
 
 class UrlTag(TypedDict):
@@ -4386,6 +4401,37 @@ class UrlViewPage(TypedDict):
     items: list[UrlView]
     #: Hand it back as `cursor` for the next page; null on the last.
     nextCursor: str | None
+
+
+class UrlsChosenBy(TypedDict):
+    """Every URL that matches all that is given, as in listUrls."""
+
+    #: Part of the normalized URL; the letters A to Z in any case.
+    q: NotRequired[str | None]
+    #: All must be there.
+    tag: NotRequired[list[str] | None]
+    domain: NotRequired[str | None]
+    pageType: NotRequired[PageType | None]
+    lastStatus: NotRequired[JobStatus | None]
+
+
+class UrlsUpdate(TypedDict):
+    """What is to be different of which URLs. What is left out stays as it is."""
+
+    #: 1 to 10,000 URLs. Either this or `filter`.
+    ids: NotRequired[list[str] | None]
+    #: Every URL that matches all that is given, as in listUrls; at least one member.
+    filter: NotRequired[UrlsChosenBy | None]
+    #: The `nextCursor` of the same change by the same filter that was not through.
+    cursor: NotRequired[str | None]
+    #: Tags that each has from now on, beside its own.
+    addTags: NotRequired[list[str] | None]
+    #: Tags that none has any longer.
+    removeTags: NotRequired[list[str] | None]
+    pageType: NotRequired[PageType | None]
+    workflowId: NotRequired[str | None]
+    #: What they are to have none of from now on.
+    clear: NotRequired[list[ClearableOfUrl] | None]
 
 
 class UserView(TypedDict):

@@ -54,6 +54,28 @@ test("URLs are tagged and deleted together", signedIn(async (page) => {
   await page.getByText("No URL fits these filters").waitFor();
 }));
 
+test("URLs get a page type and lose a tag together, and what was removed meanwhile stays so", signedIn(async (page) => {
+  const [kept, gone] = [await fresh("/alike/1"), await fresh("/alike/2")];
+  await at(page, "urls?q=%2Falike%2F");
+  const both = async () => {
+    await page.getByRole("checkbox").nth(0).check();
+    await page.getByRole("checkbox").nth(1).check();
+  };
+  await both();
+  await page.getByRole("button", { name: "Page type", exact: true }).click();
+  await page.getByRole("textbox", { name: /^Page type/ }).fill("article");
+  await page.getByRole("button", { name: "Change 2 URLs" }).click();
+  await page.getByText("2 URLs were changed").waitFor();
+  assert.equal((await api("GET", `/urls/${kept.id}`)).pageType, "article");
+  await both();
+  await api("POST", "/urls/delete", { ids: [gone.id] });
+  await page.getByRole("button", { name: "Take a tag away" }).click();
+  await page.getByRole("button", { name: "Take it from 2 URLs" }).click();
+  await page.getByText("1 of 2 URLs were changed; 1 had been removed meanwhile").waitFor();
+  assert.deepEqual((await api("GET", `/urls/${kept.id}`)).tags, []);
+  assert.deepEqual((await api("GET", "/urls?q=%2Falike%2F")).items.length, 1);
+}));
+
 test("refused URLs are named, and the others taken", signedIn(async (page) => {
   await at(page, "urls");
   await page.getByRole("button", { name: "Add URLs" }).click();

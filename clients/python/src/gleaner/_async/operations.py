@@ -818,11 +818,44 @@ class Urls(Area):
         )
         return answer
 
+    async def update_urls(
+        self,
+        *,
+        ids: Sequence[Id] | None = None,
+        filter: models.UrlsChosenBy | None = None,
+        cursor: str | None = None,
+        add_tags: Sequence[str] | None = None,
+        remove_tags: Sequence[str] | None = None,
+        page_type: models.PageType | None = None,
+        workflow_id: Id | None = None,
+        clear: Sequence[models.ClearableOfUrl] | None = None,
+    ) -> models.UpdatedUrls:
+        """Changes many URLs at once, by their ids or by a filter: go on with nextCursor until it is null.
+
+        Needs a member of an organization, the permission urls:write.
+
+        `POST /api/v1/urls/update`
+
+        Args:
+            ids: 1 to 10,000 URLs. Either this or `filter`.
+            filter: Every URL that matches all that is given, as in listUrls; at least one member.
+            cursor: The `nextCursor` of the same change by the same filter that was not through.
+            add_tags: Tags that each has from now on, beside its own.
+            remove_tags: Tags that none has any longer.
+            clear: What they are to have none of from now on.
+        """
+        answer: models.UpdatedUrls = await self._transport.json(
+            "POST",
+            "/api/v1/urls/update",
+            body={"ids": ids, "filter": filter, "cursor": cursor, "addTags": add_tags, "removeTags": remove_tags, "pageType": page_type, "workflowId": workflow_id, "clear": clear},
+        )
+        return answer
+
     async def delete_urls(
         self,
         *,
         ids: Sequence[Id] | None = None,
-        filter: models.UrlDeleteFilter | None = None,
+        filter: models.UrlsChosenBy | None = None,
         cursor: str | None = None,
     ) -> models.DeletedUrls:
         """Takes URLs from the list by their ids or by a filter: go on with nextCursor until it is null.

@@ -2,7 +2,7 @@
 import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { endSession, said } from "../api/client";
 import { Act, Bones, Empty, Trouble } from "../parts/basic";
-import { useFetched } from "../parts/lazy";
+import { useFetched, useIsDrawn } from "../parts/lazy";
 import { Brand } from "./gate";
 import { Palette } from "./palette";
 import { placeOf, PLACES, type Place } from "./places";
@@ -14,6 +14,7 @@ export const seen = (one: Place) => !one.needs || may(one.needs);
 
 function Side({ open, onGone }: { open: boolean; onGone: () => void }) {
   const at = here.value.parts[0] ?? "overview";
+  const isDrawn = useIsDrawn();
   const leave = async () => {
     await endSession();
     await whoAmI();
@@ -38,30 +39,32 @@ function Side({ open, onGone }: { open: boolean; onGone: () => void }) {
           </div>
         ))}
       </nav>
-      <div class="foot">
-        <label class="field">
-          <span>Theme</span>
-          <select value={theme.value} onChange={(event) => (theme.value = event.currentTarget.value as Theme)}>
-            <option value="auto">As the system</option>
-            <option value="light">Light</option>
-            <option value="dark">Dark</option>
-          </select>
-        </label>
-        <a href="#/profile" onClick={onGone} title={me.value?.user.email}>
-          {me.value?.user.name}
-        </a>
-        <span class="dim">
-          {me.value?.organization?.name} · {me.value?.role}
-        </span>
-        <div class="row">
-          <a href="docs" target="_blank" rel="noreferrer">
-            Docs
+      {isDrawn && (
+        <div class="foot">
+          <label class="field">
+            <span>Theme</span>
+            <select value={theme.value} onChange={(event) => (theme.value = event.currentTarget.value as Theme)}>
+              <option value="auto">As the system</option>
+              <option value="light">Light</option>
+              <option value="dark">Dark</option>
+            </select>
+          </label>
+          <a href="#/profile" onClick={onGone} title={me.value?.user.email}>
+            {me.value?.user.name}
           </a>
-          <Act kind="bare" small does={leave}>
-            Sign out
-          </Act>
+          <span class="dim">
+            {me.value?.organization?.name} · {me.value?.role}
+          </span>
+          <div class="row">
+            <a href="docs" target="_blank" rel="noreferrer">
+              Docs
+            </a>
+            <Act kind="bare" small does={leave}>
+              Sign out
+            </Act>
+          </div>
         </div>
-      </div>
+      )}
     </div>
   );
 }

@@ -55,4 +55,14 @@ export function lazy<P extends object>(load: () => Promise<{ default: ComponentT
   };
 }
 
+/**
+ * Whether what asks has been on the screen: false in its first frame. What a reader does not need to see where they are comes behind
+ * that: with the overview's panels and two choices in it, a new process took a fifth longer for its first heading.
+ */
+export function useIsDrawn(): boolean {
+  const [isDrawn, setDrawn] = useState(false);
+  useEffect(() => setDrawn(true), []);
+  return isDrawn;
+}
+
 export const Plot = lazy(() => import("./plot"));

@@ -1,18 +1,16 @@
 // What is done with many URLs at once: all that fit a filter are chosen page by page, and changed part by part.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, ApiError, said } from "../api/client";
+import { api, said } from "../api/client";
 import type { Page } from "../api/use";
 import { go, toast } from "../app/state";
 import { Choice, Empty, Field, Form, Text } from "../parts/basic";
 import { many, number } from "../parts/figures";
-import type { UrlUpdate, UrlView } from "../generated/api";
+import type { UrlRefusal, UrlsUpdate, UrlView } from "../generated/api";
 
 /** So many URLs are held in the window for one choice. */
 const CHOSEN_MAX = 50_000;
 /** What a batch of jobs takes. Of URLs a request takes more; that one sees how far it is matters more. */
 const PART = 1_000;
-/** What the API does for one URL a call is done for so many at once. */
-const AT_ONCE = 6;
 
 export const words = (text: string) => text.split(/[\s,]+/).map((word) => word.trim()).filter(Boolean);
 const urls = (count: number) => many(count, "URL");
@@ -123,50 +121,25 @@ interface Bulk {
   onDone: () => void;
 }
 
-/** Changes each of them; those that it cannot do are told, and the others are changed all the same. */
-async function changeEach(parts: Parts, all: UrlView[], change: (url: UrlView) => Promise<UrlUpdate>): Promise<Ran> {
-  const failed: string[] = [];
-  const one = async (url: UrlView) => {
-    try {
-      await api("PATCH /api/v1/urls/{id}", { path: { id: url.id }, body: await change(url) });
-    } catch (error) {
-      failed.push(`${url.url}: ${said(error)}`);
-    }
-  };
-  const ran = await parts.run(all, AT_ONCE, (part) => Promise.all(part.map(one)));
-  const told = toldOf(ran.done, all.length, "changed", ran.done - failed.length);
-  tell(ran, failed.length > 0 ? `${told}; ${number(failed.length)} ${failed.length === 1 ? "was" : "were"} not, such as ${failed[0]}` : told, failed.length > 0);
-  return ran;
-}
-
 /** Says what came of it: a fault in the form, or, where that is gone, beside the page. */
 function tell(ran: Ran, text: string, isFault: boolean): void {
   if (isFault && !ran.isLeft) throw new Error(text);
   toast(text, isFault);
 }
 
-/** Registers URLs again with more tags, which only adds. That all of them are refused is told as that some are. */
-async function addTags(part: UrlView[], tags: string[]): Promise<{ created: number; refused: string[] }> {
-  try {
-    const told = await api("POST /api/v1/urls", { body: { urls: part.map(({ url }) => ({ url, tags })) } });
-    return { created: told.created, refused: told.invalid.map((one) => `${one.url}: ${one.reason}`) };
-  } catch (error) {
-    if (!(error instanceof ApiError && error.code === "invalid_url")) throw error;
-    return { created: 0, refused: part.map(() => said(error)) };
-  }
-}
-
-/** Tags them; those that are refused are told, and so are those that were no longer there, which this makes anew. */
-async function tagEach(parts: Parts, all: UrlView[], tags: string[]): Promise<Ran> {
-  let created = 0;
-  const refused: string[] = [];
+/** Changes all of them alike; those that are refused are told, and so are those that were removed meanwhile. */
+async function changeAll(parts: Parts, all: UrlView[], what: string, change: Omit<UrlsUpdate, "ids" | "filter" | "cursor">): Promise<Ran> {
+  let [refused, gone] = [0, 0];
+  let such: UrlRefusal | undefined;
   const ran = await parts.run(all, PART, async (part) => {
-    const told = await addTags(part, tags);
-    created += told.created;
-    refused.push(...told.refused);
+    const told = await api("POST /api/v1/urls/update", { body: { ids: part.map(({ id }) => id), ...change } });
+    refused += told.refused;
+    gone += told.missing.length;
+    such ??= told.refusals[0];
   });
-  const told = toldOf(ran.done, all.length, "tagged", ran.done - refused.length) + (created > 0 ? `; ${number(created)} of them had been removed meanwhile and ${created === 1 ? "is" : "are"} registered anew` : "");
-  tell(ran, refused.length > 0 ? `${told}; ${number(refused.length)} ${refused.length === 1 ? "was" : "were"} refused, such as ${refused[0]}` : told, refused.length > 0);
+  const told = toldOf(ran.done, all.length, what, ran.done - refused - gone);
+  const missed = gone > 0 ? `; ${number(gone)} had been removed meanwhile` : "";
+  tell(ran, `${told}${missed}${such ? `; ${number(refused)} ${refused === 1 ? "was" : "were"} refused, such as ${such.url}: ${such.reason}` : ""}`, refused > 0);
   return ran;
 }
 
@@ -176,8 +149,7 @@ export function BulkUntag({ chosen, onDone }: Bulk) {
   const parts = useParts();
   const having = chosen.filter((url) => url.tags.includes(tag));
   const send = async () => {
-    // By what it is now: tags are changed as a whole.
-    const { isLeft } = await changeEach(parts, having, async ({ id }) => ({ tags: (await api("GET /api/v1/urls/{id}", { path: { id } })).tags.filter((one) => one !== tag) }));
+    const { isLeft } = await changeAll(parts, having, "changed", { removeTags: [tag] });
     if (!isLeft) onDone();
   };
   if (tags.length === 0) return <Empty title="None of them has a tag" />;
@@ -196,8 +168,7 @@ export function BulkType({ chosen, onDone }: Bulk) {
   const parts = useParts();
   const send = async () => {
     const pageType = typed.trim();
-    // One by one: registering them again would bring those back that were removed meanwhile.
-    const { isLeft } = await changeEach(parts, chosen, async () => (pageType ? { pageType } : { clear: ["pageType"] }));
+    const { isLeft } = await changeAll(parts, chosen, "changed", pageType ? { pageType } : { clear: ["pageType"] });
     if (!isLeft) onDone();
   };
   return (
@@ -214,7 +185,7 @@ export function BulkTag({ chosen, onDone }: Bulk) {
   const [tags, setTags] = useState("");
   const parts = useParts();
   const send = async () => {
-    const { isLeft } = await tagEach(parts, chosen, words(tags));
+    const { isLeft } = await changeAll(parts, chosen, "tagged", { addTags: words(tags) });
     if (!isLeft) onDone();
   };
   return (

@@ -6,7 +6,7 @@ import { everyPage, useLoad } from "../api/use";
 import { may, me } from "../app/state";
 import { Bones, Choice, Empty, hasFailed, Head, Panel, Trouble } from "../parts/basic";
 import { bytes, compact, many, millis, number, percent, Share, Time, zone } from "../parts/figures";
-import { Plot } from "../parts/lazy";
+import { Plot, useIsDrawn } from "../parts/lazy";
 import { Rows } from "../parts/list";
 import type { RunView, ScheduleView } from "../generated/api";
 
@@ -212,49 +212,56 @@ function Domains({ from }: { from: string }) {
 
 export function Overview() {
   const [days, setDays] = useState<Days>("30");
+  const isDrawn = useIsDrawn();
   const from = useMemo(() => new Date(Date.now() - Number(days) * DAY_MS).toISOString(), [days]);
+  return (
+    <>
+      <Head title="Overview" about={me.value?.organization?.name}>
+        {isDrawn && <Choice label="Period" value={days} options={PERIODS} onPick={setDays} />}
+      </Head>
+      {isDrawn && <Panels from={from} />}
+    </>
+  );
+}
+
+function Panels({ from }: { from: string }) {
   const overview = useLoad((signal) => api("GET /api/v1/analytics/overview", { query: { from, timezone: zone() }, signal }), [from]);
   const plan = useLoad((signal) => (may("billing:read") ? api("GET /api/v1/plans/current", { signal }) : Promise.resolve(undefined)), []);
   const { totals, change: moved } = overview.value ?? {};
   const none = totals?.jobs === 0;
   return (
-    <>
-      <Head title="Overview" about={me.value?.organization?.name}>
-        <Choice label="Period" value={days} options={PERIODS} onPick={setDays} />
-      </Head>
-      <div class="stack">
-        {overview.error && <Trouble error={overview.error} retry={overview.reload} />}
-        {none && (
-          <p class="note">
-            Nothing was collected in this time. <a href="#/start">First steps</a>
-          </p>
-        )}
-        {totals && moved ? (
-          <div class="figures" key="figures">
-            <Figure title="Jobs" value={compact(totals.jobs)}>{change(moved.jobs, "more")}</Figure>
-            <Figure title="Success" value={percent(totals.successRate)}>
-              <Share label={`${totals.byStatus.succeeded} succeeded, ${totals.byStatus.failed} failed`} parts={[[totals.byStatus.succeeded, "accent"], [totals.byStatus.failed, "bad"], [totals.byStatus.queued + totals.byStatus.running, "info"]]} />
-            </Figure>
-            <Figure title="Results" value={compact(totals.results ?? 0)}>{number(totals.changed ?? 0)} with changes</Figure>
-            <Figure title="Quality" value={percent(totals.quality)}>{change(moved.quality, "more")}</Figure>
-            <Figure title="Latency p95" value={millis(totals.latencyP95Ms)}>p50 {millis(totals.latencyP50Ms)}</Figure>
-            <Figure title="Credits used" value={compact(totals.credits)}>{plan.value ? `${compact(plan.value.remainingCredits)} left` : change(moved.credits, "less")}</Figure>
-            <Figure title="Came in" value={bytes(totals.bytes ?? 0)}>{many(totals.domains, "domain")}, {compact(totals.urls)} {totals.urls === 1 ? "URL" : "URLs"}</Figure>
-          </div>
-        ) : (
-          !overview.error && <Bones />
-        )}
-        <Jobs from={from} />
-        <div class="halves" key="halves">
-          <Domains from={from} />
-          <Attention />
+    <div class="stack">
+      {overview.error && <Trouble error={overview.error} retry={overview.reload} />}
+      {none && (
+        <p class="note">
+          Nothing was collected in this time. <a href="#/start">First steps</a>
+        </p>
+      )}
+      {totals && moved ? (
+        <div class="figures" key="figures">
+          <Figure title="Jobs" value={compact(totals.jobs)}>{change(moved.jobs, "more")}</Figure>
+          <Figure title="Success" value={percent(totals.successRate)}>
+            <Share label={`${totals.byStatus.succeeded} succeeded, ${totals.byStatus.failed} failed`} parts={[[totals.byStatus.succeeded, "accent"], [totals.byStatus.failed, "bad"], [totals.byStatus.queued + totals.byStatus.running, "info"]]} />
+          </Figure>
+          <Figure title="Results" value={compact(totals.results ?? 0)}>{number(totals.changed ?? 0)} with changes</Figure>
+          <Figure title="Quality" value={percent(totals.quality)}>{change(moved.quality, "more")}</Figure>
+          <Figure title="Latency p95" value={millis(totals.latencyP95Ms)}>p50 {millis(totals.latencyP50Ms)}</Figure>
+          <Figure title="Credits used" value={compact(totals.credits)}>{plan.value ? `${compact(plan.value.remainingCredits)} left` : change(moved.credits, "less")}</Figure>
+          <Figure title="Came in" value={bytes(totals.bytes ?? 0)}>{many(totals.domains, "domain")}, {compact(totals.urls)} {totals.urls === 1 ? "URL" : "URLs"}</Figure>
         </div>
-        {overview.value && (
-          <p class="hint">
-            Figures are at most {Math.max(1, overview.value.freshnessSec)} s old, since <Time at={overview.value.period.from} exact />.
-          </p>
-        )}
+      ) : (
+        !overview.error && <Bones />
+      )}
+      <Jobs from={from} />
+      <div class="halves" key="halves">
+        <Domains from={from} />
+        <Attention />
       </div>
-    </>
+      {overview.value && (
+        <p class="hint">
+          Figures are at most {Math.max(1, overview.value.freshnessSec)} s old, since <Time at={overview.value.period.from} exact />.
+        </p>
+      )}
+    </div>
   );
 }

@@ -74,8 +74,8 @@ async fn list(
     let is_wanted = |row: &DriftV1| filter.page_type.is_none_or(|wanted| row.page_type == wanted);
     let found = org.read(|tx| {
         let found = match &domain {
-            Some(domain) => tx.page_by(&DRIFT, &BY_DOMAIN, domain, &page, is_wanted)?,
-            None => tx.page(&DRIFT, &page, is_wanted)?,
+            Some(domain) => tx.page_by_oldest(&DRIFT, &BY_DOMAIN, domain, &page, is_wanted)?,
+            None => tx.page_oldest(&DRIFT, &page, is_wanted)?,
         };
         let with_fetches = found.items.into_iter().map(|row| {
             let fetches = tx.get(&FETCHES, &row.registrable());

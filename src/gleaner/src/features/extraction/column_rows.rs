@@ -94,15 +94,33 @@ impl Key for DomainTable {
     }
 }
 
-/// The typed columns that a domain's readings have had, by their places in [`ColumnsV2`], which never change.
+/// The typed columns of a domain's readings as they were stored before it was kept which of them had ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainColumnsV1 {
     pub columns: Vec<u16>,
 }
 
-impl Record for DomainColumnsV1 {}
+/// The typed columns that a domain's readings have had, by their places in [`ColumnsV2`], which never change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainColumnsV2 {
+    pub columns: Vec<u16>,
+    /// Those of an own attribute that was removed: should it come back, the readings in between lack it.
+    pub ended: Vec<u16>,
+}
 
-pub static DOMAIN_COLUMNS: OrgTable<DomainTable, DomainColumnsV1> =
+impl Record for DomainColumnsV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> std::result::Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<DomainColumnsV1>(body)
+                .map(|old| DomainColumnsV2 { columns: old.columns, ended: Vec::new() }),
+            _ => Err(CodecError(format!("a column list of version {version} is unknown to this release"))),
+        }
+    }
+}
+
+pub static DOMAIN_COLUMNS: OrgTable<DomainTable, DomainColumnsV2> =
     OrgTable::new("extraction_domain_columns", "Column list");
 
 /// A typed column that readings of a domain have from some time on, and older ones lack.

@@ -132,14 +132,30 @@ pub fn grow(
     note_late(tx, &columns, place, &places)
 }
 
+/// Notes that the columns of own attributes which were removed are no longer filled by them. They stay, as do the values in them.
+pub fn end(tx: &OrgWrite<'_>, table: &str, domain: &str, attributes: &[TypedAttribute]) -> Result<()> {
+    let place = DomainTable { table: table.to_owned(), domain: domain.to_owned() };
+    let Some(mut known) = tx.get(&DOMAIN_COLUMNS, &place)? else { return Ok(()) };
+    let (_, places) = place_all(tx, table, attributes)?;
+    let news = places.iter().map(|(column, _)| *column).filter(|column| known.columns.contains(column));
+    let news: Vec<u16> = news.filter(|column| !known.ended.contains(column)).collect();
+    known.ended.extend(news);
+    tx.put(&DOMAIN_COLUMNS, &place, &known)
+}
+
 /// Gives attributes their columns before any reading has them: they have been saved. Readings that the domain has already
-/// lack them.
+/// lack them, as do those that were made while an attribute was away.
 pub fn begin(tx: &OrgWrite<'_>, table: &str, domain: &str, attributes: &[TypedAttribute]) -> Result<()> {
     let (columns, places) = place_all(tx, table, attributes)?;
-    if !has_rows(tx, table, domain)? {
-        return Ok(());
-    }
     let place = DomainTable { table: table.to_owned(), domain: domain.to_owned() };
+    let Some(mut known) = tx.get(&DOMAIN_COLUMNS, &place)? else { return Ok(()) };
+    let is_back = |column: &u16| places.iter().any(|(place, _)| place == column);
+    // Whatever comes back begins anew: the readings in between lack it.
+    if known.ended.iter().any(is_back) {
+        known.columns.retain(|column| !(known.ended.contains(column) && is_back(column)));
+        known.ended.retain(|column| !is_back(column));
+        tx.put(&DOMAIN_COLUMNS, &place, &known)?;
+    }
     note_late(tx, &columns, place, &places)
 }
 
@@ -239,6 +255,8 @@ pub fn horizons(tx: &OrgRead<'_>, table: &str) -> Result<Vec<Horizon>> {
 
 impl LateColumnsV1 {
     fn add(&mut self, column: &str, domain: &str, since: Timestamp) {
+        // One that was away is late anew.
+        self.columns.retain(|late| late.column != column || late.domain.as_deref() != Some(domain));
         if self.columns.len() >= LATE_MAX {
             self.forget_domains();
         }

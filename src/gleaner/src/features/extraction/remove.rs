@@ -13,8 +13,8 @@ use base::terms::PageType;
 use base::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use server::chosen::{Chosen, page_by_page};
 use server::permit::WorkflowsWrite;
-use server::removal::{Removal, page_by_page};
 use server::{Body, NoContent, Org, Path};
 use store::Event;
 
@@ -101,17 +101,17 @@ pub(super) async fn delete_many(
     org: Org<WorkflowsWrite>,
     Body(request): Body<DeleteResults>,
 ) -> Result<Body<DeletedResults>> {
-    let removal = Removal::of(request.ids, request.filter, RESULTS_PER_DELETE_MAX, DeleteFilter::is_empty)?;
+    let chosen = Chosen::of(request.ids, request.filter, RESULTS_PER_DELETE_MAX, DeleteFilter::is_empty)?;
     let mut answer = DeletedResults { deleted: 0, missing: Vec::new(), next_cursor: None };
-    match removal {
-        Removal::Ids(ids) => {
+    match chosen {
+        Chosen::Ids(ids) => {
             for step in ids.chunks(STEP_ROWS) {
                 let (gone, missing) = remove(&org, step.to_vec()).await?;
                 answer.deleted += gone;
                 answer.missing.extend(missing);
             }
         }
-        Removal::Filter(filter) => {
+        Chosen::Filter(filter) => {
             org.read(|tx| check_page_type(tx, "filter.pageType", filter.page_type))?;
             let accepts = filter.accepts();
             let org = &org;

@@ -46,7 +46,7 @@ pub(super) struct UrlUpdate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ClearableOfUrl")]
-enum Clearable {
+pub(super) enum Clearable {
     PageType,
     WorkflowId,
     SiteSessionId,

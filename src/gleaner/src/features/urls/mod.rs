@@ -1,11 +1,13 @@
 //! Registered URLs: what schedules and jobs point to.
 //!
-//! [`register`]: what an entry must be, and what becomes of it; [`upload`]: files of entries, read as they come; [`edit`] and
-//! [`remove`]: one or many changed or taken away; [`derived`]: what is kept beside the rows, an index of their texts
+//! [`register`]: what an entry must be, and what becomes of it; [`upload`]: files of entries, read as they come; [`edit`],
+//! [`edit_many`] and [`remove`]: one or many changed or taken away; [`derived`]: what is kept beside the rows, an index of their texts
 //! ([`trigrams`]) and the counts of their tags ([`tags`]); [`mod@select`]: which URLs a schedule means.
 
+mod chosen;
 mod derived;
 mod edit;
+mod edit_many;
 mod page_types;
 mod register;
 mod remove;
@@ -81,6 +83,9 @@ pub static FEATURE: Feature = Feature {
         Route::delete("/api/v1/urls/{id}", "deleteUrl", &Handler::new(remove::delete_one))
             .about("Takes a URL from the list; its jobs and results stay.")
             .fails(&[Code::NotFound]),
+        Route::post("/api/v1/urls/update", "updateUrls", &Handler::new(edit_many::update_many)).about(
+            "Changes many URLs at once, by their ids or by a filter: go on with nextCursor until it is null.",
+        ),
         Route::post("/api/v1/urls/delete", "deleteUrls", &Handler::new(remove::delete_many)).about(
             "Takes URLs from the list by their ids or by a filter: go on with nextCursor until it is null.",
         ),

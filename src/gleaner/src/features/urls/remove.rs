@@ -1,5 +1,6 @@
 //! URLs that people take from the list: one, many by their ids, many by what they are. Jobs and results stay.
 
+use super::chosen::ChosenBy;
 use super::derived::DerivedChanges;
 use super::page_types::check_page_type;
 use super::rows::URLS;
@@ -9,13 +10,11 @@ use base::audit::Action;
 use base::ids::UrlId;
 use base::limits::URLS_PER_REQUEST_MAX;
 use base::page::PageRequest;
-use base::terms::{JobStatus, PageType};
-use base::web::Domain;
 use base::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use server::chosen::{Chosen, page_by_page};
 use server::permit::UrlsWrite;
-use server::removal::{Removal, page_by_page};
 use server::{Body, NoContent, Org, Path};
 use store::{Event, OrgWrite};
 
@@ -42,47 +41,10 @@ pub(super) struct DeleteUrls {
     ids: Option<Vec<UrlId>>,
     /// Every URL that matches all that is given, as in listUrls; at least one member.
     #[serde(default)]
-    filter: Option<DeleteFilter>,
+    filter: Option<ChosenBy>,
     /// The `nextCursor` of a deletion by the same filter that was not through.
     #[serde(default)]
     cursor: Option<String>,
-}
-
-#[derive(Default, Deserialize, JsonSchema)]
-// A member that is typed wrong and ignored would widen a deletion.
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[schemars(rename = "UrlDeleteFilter")]
-struct DeleteFilter {
-    /// Part of the normalized URL; the letters A to Z in any case.
-    q: Option<String>,
-    /// All must be there.
-    tag: Option<Vec<String>>,
-    domain: Option<String>,
-    page_type: Option<PageType>,
-    last_status: Option<JobStatus>,
-}
-
-impl From<DeleteFilter> for UrlFilter {
-    fn from(filter: DeleteFilter) -> UrlFilter {
-        UrlFilter {
-            q: filter.q,
-            tag: filter.tag.unwrap_or_default(),
-            domain: filter.domain.map(Domain::of_filter),
-            page_type: filter.page_type,
-            last_status: filter.last_status,
-        }
-    }
-}
-
-impl UrlFilter {
-    /// A text of nothing but spaces is in every URL, as none is ([`Needle`](super::trigrams::Needle)).
-    fn is_empty(&self) -> bool {
-        self.q.as_ref().is_none_or(|q| q.trim().is_empty())
-            && self.tag.is_empty()
-            && self.domain.is_none()
-            && self.page_type.is_none()
-            && self.last_status.is_none()
-    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -100,17 +62,17 @@ pub(super) async fn delete_many(
     Body(request): Body<DeleteUrls>,
 ) -> Result<Body<DeletedUrls>> {
     let filter = request.filter.map(UrlFilter::from);
-    let removal = Removal::of(request.ids, filter, URLS_PER_REQUEST_MAX, UrlFilter::is_empty)?;
+    let chosen = Chosen::of(request.ids, filter, URLS_PER_REQUEST_MAX, UrlFilter::is_empty)?;
     let mut answer = DeletedUrls { deleted: 0, missing: Vec::new(), next_cursor: None };
-    match removal {
-        Removal::Ids(ids) => {
+    match chosen {
+        Chosen::Ids(ids) => {
             for step in ids.chunks(STEP_ROWS) {
                 let (gone, missing) = remove(&org, step.to_vec()).await?;
                 answer.deleted += gone;
                 answer.missing.extend(missing);
             }
         }
-        Removal::Filter(filter) => {
+        Chosen::Filter(filter) => {
             org.read(|tx| check_page_type(tx, "filter.pageType", filter.page_type))?;
             let org = &org;
             let find =

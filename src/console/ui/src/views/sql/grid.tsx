@@ -16,6 +16,8 @@ const TALL_PX_MAX = 8_000_000;
 const PAGES_KEPT = 40;
 /** What is scrolled past is not asked for. */
 const REST_MS = 70;
+/** Of a cell's text, when it is pointed at. */
+const TITLE_MAX = 400;
 /** Of a bar that scrolls sideways. */
 const BAR_PX = 16;
 
@@ -119,50 +121,56 @@ function moved(key: string, from: Cell, last: Cell, page: number): Cell | undefi
   }
 }
 
+/** Where the cells of a column lie in their line, as CSS has it. */
+type Place = Record<"left" | "width", string>;
+const NUMBERS_PX = 64;
+
 interface LineProps {
   id: string;
   index: number;
   columns: readonly string[];
   isNumber: readonly boolean[];
-  /** The columns' widths, as CSS has them. */
-  template: string;
+  places: readonly Place[];
   /** From the slab's top, in pixels. */
   top: number;
   /** Undefined until its page is here. */
   row: Row | undefined;
   /** The column of the active cell, where it is in this line. */
   at: number | undefined;
-  setActive: (cell: Cell) => void;
-  setCell: (cell: { name: string; value: unknown }) => void;
 }
 
-/** One row of the result. It is compared with what is there only if something of it has changed. */
-function Line({ id, index, columns, isNumber, template, top, row, at: active, setActive, setCell }: LineProps) {
-  const cells = (of: Row) =>
-    columns.map((name, at) => {
-      const value = of[name];
-      const text = value === null ? "null" : shown(value);
-      return (
-        <span key={name} role="gridcell" id={`${id}-${index}-${at}`} class={`${isNumber[at] ? "n" : ""} ${value === null ? "null" : ""} ${active === at ? "active" : ""}`} onClick={() => setActive({ row: index, at })} title={text.slice(0, 400)} onDblClick={() => setCell({ name, value })}>
-          {text}
-        </span>
-      );
-    });
-  // One cell for all: what is scrolled past costs no more than its number.
-  const waiting = () => (
-    <span role="gridcell" aria-colspan={columns.length} id={`${id}-${index}-${active ?? 0}`} class={`waits ${active === undefined ? "" : "active"}`} onClick={() => setActive({ row: index, at: active ?? 0 })}>
-      …
-    </span>
-  );
+/**
+ * One row of the result. It is compared with what is there only if something of it has changed. A cell that is used again
+ * changes its text and nothing else: no element comes or goes while one scrolls, so little is left to collect, which the browser
+ * does in one task.
+ */
+function Line({ id, index, columns, isNumber, places, top, row, at: active }: LineProps) {
+  const cell = (name: string, at: number) => {
+    const value = row?.[name];
+    const text = row ? (value === null ? "null" : shown(value)) : at === 0 ? "…" : "";
+    const isActive = active === at;
+    return (
+      <span key={name} role="gridcell" id={isActive ? `${id}-${index}-${at}` : undefined} class={`${row && isNumber[at] ? "n" : ""} ${value === null ? "null" : ""} ${isActive ? "active" : ""}`} style={places[at]}>
+        {text}
+      </span>
+    );
+  };
   return useMemo(
     () => (
-      <div class="line" role="row" aria-rowindex={index + 2} style={{ gridTemplateColumns: template, top: `${top}px` }}>
+      <div class="line" role="row" aria-rowindex={index + 2} style={{ top: `${top}px` }}>
         <span class="n dim" role="rowheader">{index + 1}</span>
-        {row ? cells(row) : waiting()}
+        {columns.map(cell)}
       </div>
     ),
-    [id, index, columns, isNumber, template, top, row, active],
+    [id, index, columns, isNumber, places, top, row, active],
   );
+}
+
+/** The cell that an event is of. */
+function cellOf(event: Event): { cell: HTMLElement; row: number; at: number } | undefined {
+  const cell = (event.target as Element).closest<HTMLElement>("[role=gridcell]");
+  const line = cell?.parentElement;
+  return cell && line ? { cell, row: Number(line.ariaRowIndex) - 2, at: [...line.children].indexOf(cell) - 1 } : undefined;
 }
 
 export function Grid({ id, columns, total, first }: Props) {
@@ -209,20 +217,47 @@ export function Grid({ id, columns, total, first }: Props) {
     const order = (a: unknown, b: unknown) => (a === null ? 1 : b === null ? -1 : typeof a === "number" && typeof b === "number" ? a - b : shown(a).localeCompare(shown(b)));
     return [...held].sort((a, b) => order(rank(a), rank(b)) * (sort.down ? -1 : 1));
   }, [held, sort]);
-  const template = useMemo(() => ["64px", ...widths.map((width) => `${width}px`)].join(" "), [widths]);
+  const template = useMemo(() => [NUMBERS_PX, ...widths].map((width) => `${width}px`).join(" "), [widths]);
+  const wide = widths.reduce((sum, width) => sum + width, NUMBERS_PX);
+  const places = useMemo(() => {
+    let left = NUMBERS_PX;
+    return widths.map((width): Place => {
+      const place = { left: `${left}px`, width: `${width}px` };
+      left += width;
+      return place;
+    });
+  }, [widths]);
   const rowAt = (index: number): Row | undefined => {
     const number = Math.floor(index / PAGE_ROWS);
     const page = number === sort?.page && sorted ? sorted : pages.get(number);
     return page && page !== "asked" ? page[index % PAGE_ROWS] : undefined;
   };
+  const open = ({ row, at }: Cell) => {
+    const [found, name] = [rowAt(row), columns[at]];
+    if (found && name !== undefined) setCell({ name, value: found[name] });
+  };
+  // What was pointed at is heard once for all cells.
+  const choose = (event: Event) => {
+    const of = cellOf(event);
+    if (of) setActive({ row: of.row, at: of.at });
+  };
+  const openPointed = (event: Event) => {
+    const of = cellOf(event);
+    if (of) open(of);
+  };
+  const tell = (event: Event) => {
+    const of = cellOf(event);
+    if (of) of.cell.title = of.cell.textContent.slice(0, TITLE_MAX);
+  };
+  const untell = (event: Event) => cellOf(event)?.cell.removeAttribute("title");
   const show = ({ row, at }: Cell) => {
     const element = box.current;
     if (!element) return;
     const [above, below] = [(row * ROW_PX) / scale, ((row + 2) * ROW_PX + BAR_PX - tall) / scale];
     if (element.scrollTop > above) element.scrollTop = above;
     else if (element.scrollTop < below) element.scrollTop = below;
-    const left = 64 + widths.slice(0, at).reduce((sum, width) => sum + width, 0);
-    if (element.scrollLeft > left - 64) element.scrollLeft = left - 64;
+    const left = widths.slice(0, at).reduce((sum, width) => sum + width, NUMBERS_PX);
+    if (element.scrollLeft > left - NUMBERS_PX) element.scrollLeft = left - NUMBERS_PX;
     else element.scrollLeft = Math.max(element.scrollLeft, left + (widths[at] ?? 0) - element.clientWidth);
     // What a key leads to is there in the next frame.
     setTop(element.scrollTop);
@@ -234,8 +269,7 @@ export function Grid({ id, columns, total, first }: Props) {
     if (event.altKey && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
       setWidth(name, (widths[from.at] ?? 0) + (event.key === "ArrowLeft" ? -WIDTH_STEP_PX : WIDTH_STEP_PX));
     } else if (event.key === "Enter" && active) {
-      const row = rowAt(active.row);
-      if (row) setCell({ name, value: row[name] });
+      open(active);
     } else {
       const next = moved(event.key, from, { row: total - 1, at: columns.length - 1 }, Math.max(Math.floor(tall / ROW_PX) - 2, 1));
       if (!next) return;
@@ -252,7 +286,7 @@ export function Grid({ id, columns, total, first }: Props) {
   for (let index = from; index < to; index++) {
     const at = active?.row === index ? active.at : undefined;
     // What leaves the view is used again for what comes into it.
-    lines.push(<Line key={index % drawn} {...{ id, index, columns, isNumber, template, at, setActive, setCell }} top={(index - slab) * ROW_PX} row={rowAt(index)} />);
+    lines.push(<Line key={index % drawn} {...{ id, index, columns, isNumber, places, at }} top={(index - slab) * ROW_PX} row={rowAt(index)} />);
   }
   // Of many rows those of the page in the middle of the view are sorted: the others are not here.
   const inView = Math.floor(Math.min((top * scale + tall / 2) / ROW_PX, total - 1) / PAGE_ROWS);
@@ -262,7 +296,7 @@ export function Grid({ id, columns, total, first }: Props) {
   return (
     <>
       <div ref={box} class="grid" style={{ height: `min(52vh, ${inner + ROW_PX + BAR_PX}px)` }} role="grid" tabIndex={0} aria-label="Rows of the result; arrow keys go from cell to cell, Enter opens one, Alt with arrows makes its column wider" aria-activedescendant={active && `${id}-${active.row}-${active.at}`} onKeyDown={keys} aria-rowcount={total + 1} aria-colcount={columns.length + 1} onScroll={follow}>
-        <div class="lines" style={{ height: `${inner + ROW_PX}px` }}>
+        <div class="lines" style={{ height: `${inner + ROW_PX}px`, width: `${wide}px` }}>
           <div class="line names" role="row" style={{ gridTemplateColumns: template }}>
             <span class="n dim" role="columnheader" aria-label="Number">#</span>
             {columns.map((name, at) => (
@@ -275,7 +309,7 @@ export function Grid({ id, columns, total, first }: Props) {
               </span>
             ))}
           </div>
-          <div class="slab" role="presentation" style={{ top: `${slabTop}px` }}>
+          <div class="slab" role="presentation" style={{ top: `${slabTop}px` }} onClick={choose} onDblClick={openPointed} onMouseOver={tell} onMouseOut={untell}>
             {lines}
           </div>
         </div>

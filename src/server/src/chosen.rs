@@ -1,4 +1,4 @@
-//! Deleting many things with one request: by their ids, or by a filter for as long as a request may go on.
+//! Changing or deleting many things with one request: by their ids, or by a filter for as long as a request may go on.
 
 use base::limits::PAGE_ROWS_MAX;
 use base::page::{Page, PageRequest};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 /// How long one request goes on by a filter before it hands out a cursor. A choice.
 const GO_ON_MAX: Duration = Duration::from_secs(2);
 
-/// What is to go.
+/// What is meant.
 #[derive(Debug)]
-pub enum Removal<I, F> {
+pub enum Chosen<I, F> {
     Ids(Vec<I>),
     Filter(F),
 }
 
-impl<I: Ord, F> Removal<I, F> {
+impl<I: Ord, F> Chosen<I, F> {
     /// From a request that names one of the two: 1 to `ids_max` ids, which come back sorted and once each, or a filter that
     /// `is_empty` does not find to be none.
     pub fn of(
@@ -23,7 +23,7 @@ impl<I: Ord, F> Removal<I, F> {
         filter: Option<F>,
         ids_max: usize,
         is_empty: impl FnOnce(&F) -> bool,
-    ) -> Result<Removal<I, F>> {
+    ) -> Result<Chosen<I, F>> {
         match (ids, filter) {
             (Some(ids), None) if !(1..=ids_max).contains(&ids.len()) => {
                 let reason = format!("must have 1 to {ids_max} entries, not {}", ids.len());
@@ -32,36 +32,36 @@ impl<I: Ord, F> Removal<I, F> {
             (Some(mut ids), None) => {
                 ids.sort_unstable();
                 ids.dedup();
-                Ok(Removal::Ids(ids))
+                Ok(Chosen::Ids(ids))
             }
             (None, Some(filter)) if is_empty(&filter) => {
                 Err(Error::invalid("filter", "must have at least one member"))
             }
-            (None, Some(filter)) => Ok(Removal::Filter(filter)),
+            (None, Some(filter)) => Ok(Chosen::Filter(filter)),
             (Some(_), Some(_)) => Err(Error::invalid("filter", "give either ids or filter, not both")),
             (None, None) => Err(Error::invalid("ids", "is missing; give ids or filter")),
         }
     }
 }
 
-/// Removes what `find` finds, page by page, each by `remove`, which says how many went. Gives how many that were, and a
-/// cursor when the time was over before everything was gone.
+/// Gives what `find` finds to `does`, page by page, which says how many it was done for. Gives how many that were, and a cursor
+/// when the time was over before all of them were through.
 pub async fn page_by_page<T, Fut: Future<Output = Result<u64>>>(
     cursor: Option<String>,
     find: impl Fn(&PageRequest) -> Result<Page<T>>,
-    remove: impl Fn(Vec<T>) -> Fut,
+    does: impl Fn(Vec<T>) -> Fut,
 ) -> Result<(u64, Option<String>)> {
     let begun = Instant::now();
     let mut page = PageRequest { limit: PAGE_ROWS_MAX, cursor };
-    let mut removed = 0;
+    let mut done = 0;
     loop {
         let found = find(&page)?;
         if !found.items.is_empty() {
-            removed += remove(found.items).await?;
+            done += does(found.items).await?;
         }
         match found.next_cursor {
-            None => return Ok((removed, None)),
-            next if begun.elapsed() >= GO_ON_MAX => return Ok((removed, next)),
+            None => return Ok((done, None)),
+            next if begun.elapsed() >= GO_ON_MAX => return Ok((done, next)),
             next => page.cursor = next,
         }
     }
