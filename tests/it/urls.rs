@@ -150,7 +150,7 @@ async fn many_urls_are_changed_at_once() {
     let mut urls: Vec<_> = (0..450)
         .map(|n| json!({ "url": format!("https://shop.example/{n}"), "tags": ["old"], "pageType": "serp" }))
         .collect();
-    urls.push(json!({ "url": "https://full.example/", "tags": full }));
+    urls.extend((0..120).map(|n| json!({ "url": format!("https://full.example/{n}"), "tags": full })));
     for api in [&ada, &eve] {
         expect(post(api, "/api/v1/urls", &json!({ "urls": urls })).await, 200);
     }
@@ -197,10 +197,27 @@ async fn many_urls_are_changed_at_once() {
     // One that cannot be changed is told, and the others are changed all the same.
     let all = json!({ "filter": { "q": "example" }, "addTags": ["one more"] });
     let told = expect(post(&ada, UPDATE, &all).await, 200);
-    assert_eq!(counts(&told), [450, 0, 1], "{told}");
+    assert_eq!(counts(&told), [450, 0, 120], "{told}");
+    assert_eq!(told["refusals"].as_array().unwrap().len(), 100);
     let refusal = &told["refusals"][0];
-    assert_eq!(text(refusal, "url"), "https://full.example/");
+    assert!(text(refusal, "url").starts_with("https://full.example/"));
     assert!(text(refusal, "reason").contains("33 tags"), "{refusal}");
+
+    // What else hangs on them is given and taken.
+    let workflow = expect(post(&ada, "/api/v1/workflows/smart", &json!({})).await, 201)["workflowId"].clone();
+    let session = json!({ "domain": "shop.example", "kind": "cookies", "values": "sid=1" });
+    let session = expect(post(&ada, "/api/v1/site-sessions", &session).await, 201)["id"].clone();
+    let given = json!({ "ids": ids, "workflowId": workflow });
+    assert_eq!(counts(&expect(post(&ada, UPDATE, &given).await, 200)), [3, 0, 0]);
+    let one = format!("/api/v1/urls/{}", ids[0]);
+    let with_session = json!({ "siteSessionId": session });
+    let had = expect(ada.patch(&one, &with_session).await.unwrap(), 200);
+    assert_eq!((&had["workflowId"], &had["siteSessionId"]), (&workflow, &session));
+    let taken = json!({ "ids": ids, "clear": ["workflowId", "siteSessionId"] });
+    assert_eq!(counts(&expect(post(&ada, UPDATE, &taken).await, 200)), [3, 0, 0]);
+    let has = expect(get(&ada, &one).await, 200);
+    assert_eq!((&has["workflowId"], &has["siteSessionId"]), (&Value::Null, &Value::Null));
+    assert_eq!(counts(&expect(post(&ada, UPDATE, &taken).await, 200)), [0, 3, 0]);
 
     let nobody = uuid::Uuid::now_v7();
     for (body, part) in [

@@ -57,11 +57,20 @@ export function lazy<P extends object>(load: () => Promise<{ default: ComponentT
 
 /**
  * Whether what asks has been on the screen: false in its first frame. What a reader does not need to see where they are comes behind
- * that: with the overview's panels and two choices in it, a new process took a fifth longer for its first heading.
+ * that: with the overview's panels and the side's foot in it, a new process took a fifth longer for its first heading.
  */
 export function useIsDrawn(): boolean {
   const [isDrawn, setDrawn] = useState(false);
-  useEffect(() => setDrawn(true), []);
+  useEffect(() => {
+    // A window that is not shown has no frames.
+    if (document.hidden) return setDrawn(true);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const frame = requestAnimationFrame(() => (timer = setTimeout(() => setDrawn(true))));
+    return () => {
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+    };
+  }, []);
   return isDrawn;
 }
 

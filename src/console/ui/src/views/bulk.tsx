@@ -129,16 +129,17 @@ function tell(ran: Ran, text: string, isFault: boolean): void {
 
 /** Changes all of them alike; those that are refused are told, and so are those that were removed meanwhile. */
 async function changeAll(parts: Parts, all: UrlView[], what: string, change: Omit<UrlsUpdate, "ids" | "filter" | "cursor">): Promise<Ran> {
-  let [refused, gone] = [0, 0];
+  let [refused, gone, same] = [0, 0, 0];
   let such: UrlRefusal | undefined;
   const ran = await parts.run(all, PART, async (part) => {
     const told = await api("POST /api/v1/urls/update", { body: { ids: part.map(({ id }) => id), ...change } });
     refused += told.refused;
     gone += told.missing.length;
+    same += told.unchanged;
     such ??= told.refusals[0];
   });
   const told = toldOf(ran.done, all.length, what, ran.done - refused - gone);
-  const missed = gone > 0 ? `; ${number(gone)} had been removed meanwhile` : "";
+  const missed = `${same > 0 ? `; ${number(same)} ${same === 1 ? "was" : "were"} so already` : ""}${gone > 0 ? `; ${number(gone)} had been removed meanwhile` : ""}`;
   tell(ran, `${told}${missed}${such ? `; ${number(refused)} ${refused === 1 ? "was" : "were"} refused, such as ${such.url}: ${such.reason}` : ""}`, refused > 0);
   return ran;
 }

@@ -217,7 +217,7 @@ export function Overview() {
   return (
     <>
       <Head title="Overview" about={me.value?.organization?.name}>
-        {isDrawn && <Choice label="Period" value={days} options={PERIODS} onPick={setDays} />}
+        <Choice label="Period" value={days} options={PERIODS} onPick={setDays} />
       </Head>
       {isDrawn && <Panels from={from} />}
     </>

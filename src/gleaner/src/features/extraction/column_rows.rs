@@ -104,8 +104,16 @@ pub struct DomainColumnsV1 {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainColumnsV2 {
     pub columns: Vec<u16>,
-    /// Those of an own attribute that was removed: should it come back, the readings in between lack it.
-    pub ended: Vec<u16>,
+    /// Those that an own attribute has filled and no longer does, the oldest first.
+    pub ended: Vec<EndedColumnV1>,
+}
+
+/// A column that an own attribute has filled and no longer does: should it come back, the readings in between lack it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedColumnV1 {
+    pub column: u16,
+    /// Whose attribute it was: the domain, or one host of it.
+    pub host: String,
 }
 
 impl Record for DomainColumnsV2 {

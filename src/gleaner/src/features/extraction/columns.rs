@@ -9,8 +9,8 @@
 //! they are extracted again, and an aggregate must say so: such places are kept as [`LateColumnV1`].
 
 use super::rows::{
-    COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
-    ResultV4, TypedColumnV2,
+    COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, EndedColumnV1, LATE_COLUMNS, LateColumnV1,
+    LateColumnsV1, ResultV4, TypedColumnV2,
 };
 use crate::console::{Column, optional_int, optional_text, text, time};
 use crate::features::urls::own_page_types;
@@ -31,6 +31,9 @@ const DESCRIPTION_BYTES_MAX: usize = 500;
 
 /// Late columns of one table; beyond, the oldest are said of every domain.
 const LATE_MAX: usize = 1_000;
+
+/// Ended columns of a domain's readings that are remembered; of those before, what comes back is not told to have been away.
+const ENDED_MAX: usize = 1_000;
 
 /// The columns that every page-type table begins with; no attribute may take their names.
 pub static COMMON: LazyLock<[Column<ResultV4>; 10]> = LazyLock::new(|| {
@@ -132,28 +135,50 @@ pub fn grow(
     note_late(tx, &columns, place, &places)
 }
 
-/// Notes that the columns of own attributes which were removed are no longer filled by them. They stay, as do the values in them.
-pub fn end(tx: &OrgWrite<'_>, table: &str, domain: &str, attributes: &[TypedAttribute]) -> Result<()> {
-    let place = DomainTable { table: table.to_owned(), domain: domain.to_owned() };
-    let Some(mut known) = tx.get(&DOMAIN_COLUMNS, &place)? else { return Ok(()) };
-    let (_, places) = place_all(tx, table, attributes)?;
-    let news = places.iter().map(|(column, _)| *column).filter(|column| known.columns.contains(column));
-    let news: Vec<u16> = news.filter(|column| !known.ended.contains(column)).collect();
-    known.ended.extend(news);
-    tx.put(&DOMAIN_COLUMNS, &place, &known)
+/// What own attributes of a site (a domain, or one host of it) fill in a table, before a change of them and after it.
+pub struct Filled {
+    pub before: Vec<TypedAttribute>,
+    pub after: Vec<TypedAttribute>,
 }
 
-/// Gives attributes their columns before any reading has them: they have been saved. Readings that the domain has already
-/// lack them, as do those that were made while an attribute was away.
-pub fn begin(tx: &OrgWrite<'_>, table: &str, domain: &str, attributes: &[TypedAttribute]) -> Result<()> {
-    let (columns, places) = place_all(tx, table, attributes)?;
+impl Filled {
+    /// Those of `some` that fill a column which `others` do not.
+    fn alone<'a>(some: &'a [TypedAttribute], others: &[TypedAttribute]) -> Vec<&'a TypedAttribute> {
+        let fills =
+            |one: &TypedAttribute, other: &TypedAttribute| one.name == other.name && one.kind == other.kind;
+        some.iter().filter(|one| !others.iter().any(|other| fills(one, other))).collect()
+    }
+}
+
+/// Gives own attributes that were saved their columns before any reading has them. Readings that the domain has already lack
+/// them, as do those that were made while an attribute was away; the columns of one that goes away stay, with their values.
+pub fn change(tx: &OrgWrite<'_>, table: &str, domain: &str, host: &str, filled: &Filled) -> Result<()> {
+    let now = tx.now();
+    let begun = Filled::alone(&filled.after, &filled.before);
+    let ended: Vec<_> = Filled::alone(&filled.before, &filled.after).into_iter().cloned().collect();
+    let anew = |attribute: &TypedAttribute| match begun.contains(&attribute) {
+        true => TypedAttribute { since: now, ..attribute.clone() },
+        false => attribute.clone(),
+    };
+    let after: Vec<_> = filled.after.iter().map(anew).collect();
+    let (columns, places) = place_all(tx, table, &after)?;
     let place = DomainTable { table: table.to_owned(), domain: domain.to_owned() };
     let Some(mut known) = tx.get(&DOMAIN_COLUMNS, &place)? else { return Ok(()) };
-    let is_back = |column: &u16| places.iter().any(|(place, _)| place == column);
-    // Whatever comes back begins anew: the readings in between lack it.
-    if known.ended.iter().any(is_back) {
-        known.columns.retain(|column| !(known.ended.contains(column) && is_back(column)));
-        known.ended.retain(|column| !is_back(column));
+    let before = known.clone();
+    let (_, gone) = place_all(tx, table, &ended)?;
+    let is_back =
+        |ended: &EndedColumnV1| ended.host == host && places.iter().any(|(at, _)| *at == ended.column);
+    let back: Vec<u16> =
+        known.ended.iter().filter(|ended| is_back(ended)).map(|ended| ended.column).collect();
+    known.columns.retain(|column| !back.contains(column));
+    known.ended.retain(|ended| !is_back(ended));
+    let gone = gone.iter().filter(|(column, _)| known.columns.contains(column));
+    let gone: Vec<_> =
+        gone.map(|(column, _)| EndedColumnV1 { column: *column, host: host.to_owned() }).collect();
+    known.ended.extend(gone);
+    let too_many = known.ended.len().saturating_sub(ENDED_MAX);
+    known.ended.drain(..too_many);
+    if known != before {
         tx.put(&DOMAIN_COLUMNS, &place, &known)?;
     }
     note_late(tx, &columns, place, &places)
@@ -255,8 +280,12 @@ pub fn horizons(tx: &OrgRead<'_>, table: &str) -> Result<Vec<Horizon>> {
 
 impl LateColumnsV1 {
     fn add(&mut self, column: &str, domain: &str, since: Timestamp) {
-        // One that was away is late anew.
-        self.columns.retain(|late| late.column != column || late.domain.as_deref() != Some(domain));
+        let is_same =
+            |late: &&mut LateColumnV1| late.column == column && late.domain.as_deref() == Some(domain);
+        if let Some(late) = self.columns.iter_mut().find(is_same) {
+            late.since = late.since.max(since);
+            return;
+        }
         if self.columns.len() >= LATE_MAX {
             self.forget_domains();
         }
@@ -355,7 +384,7 @@ fn column_name(attribute: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::column_rows::{ColumnsV1, TypedColumnV1};
+    use super::super::column_rows::{ColumnsV1, DomainColumnsV1, DomainColumnsV2, TypedColumnV1};
     use super::*;
     use base::codec::{Record, decode, encode};
 
@@ -401,6 +430,16 @@ mod tests {
         let bytes = encode(&ColumnsV1 { columns: vec![old] }).unwrap();
         let new: ColumnsV2 = decode(&bytes).unwrap();
         assert_eq!((new.columns[0].column.as_str(), &new.columns[0].description), ("list_price", &None));
+    }
+
+    /// As they were stored before it was kept what had ended.
+    impl Record for DomainColumnsV1 {}
+
+    #[test]
+    fn columns_of_a_domain_of_the_first_release_are_read() {
+        let bytes = encode(&DomainColumnsV1 { columns: vec![3, 1] }).unwrap();
+        let new: DomainColumnsV2 = decode(&bytes).unwrap();
+        assert_eq!(new, DomainColumnsV2 { columns: vec![3, 1], ended: Vec::new() });
     }
 
     #[test]

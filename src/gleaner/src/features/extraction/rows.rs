@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use store::{Index, Key, LastText, Name, OrgTable, SysTable};
 
 pub use super::column_rows::{
-    COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
-    TypedColumnV2,
+    COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, EndedColumnV1, LATE_COLUMNS, LateColumnV1,
+    LateColumnsV1, TypedColumnV2,
 };
 
 /// What one job extracted from one page, as it was kept before redirects were.

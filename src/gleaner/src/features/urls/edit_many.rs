@@ -6,7 +6,7 @@ use super::edit::Clearable;
 use super::page_types::check_page_type;
 use super::register::is_usable;
 use super::rows::{URLS, UrlV1};
-use super::{UrlFilter, find_page};
+use super::{UrlFilter, find_page, is_meant};
 use crate::features::site_sessions::{self, URL_SESSIONS};
 use base::audit::Action;
 use base::ids::{UrlId, WorkflowId};
@@ -161,8 +161,8 @@ impl Change {
         Ok(row)
     }
 
-    /// One operation of the store.
-    fn write(&self, tx: &OrgWrite<'_>, ids: Vec<UrlId>) -> Result<UpdatedUrls> {
+    /// One operation of the store. What `filter` no longer means when it is changed is left alone.
+    fn write(&self, tx: &OrgWrite<'_>, ids: Vec<UrlId>, filter: Option<&UrlFilter>) -> Result<UpdatedUrls> {
         // Looked at each time: it may be removed while a long change goes on.
         if let Some(workflow) = self.workflow
             && !is_usable(tx, workflow)?
@@ -174,9 +174,13 @@ impl Change {
         let mut changes = DerivedChanges::default();
         for id in ids {
             let Some(before) = tx.get(&URLS, &id)? else {
-                told.missing.push(id);
+                // What a filter found and is gone now is no longer meant either.
+                told.missing.extend(Some(id).filter(|_| filter.is_none()));
                 continue;
             };
+            if !is_meant(filter, &before) {
+                continue;
+            }
             let row = match self.apply(&before) {
                 Ok(row) => row,
                 Err(reason) => {
@@ -218,29 +222,28 @@ pub(super) async fn update_many(
     let filter = request.filter.map(UrlFilter::from);
     let chosen = Chosen::of(request.ids, filter, URLS_PER_REQUEST_MAX, UrlFilter::is_empty)?;
     let org = &org;
-    let step = |ids: Vec<UrlId>| {
+    let step = |ids: Vec<UrlId>, filter: Option<Arc<UrlFilter>>| {
         let change = Arc::clone(&change);
-        org.write(move |tx| change.write(tx, ids))
+        org.write(move |tx| change.write(tx, ids, filter.as_deref()))
     };
     let mut answer = UpdatedUrls::default();
     match chosen {
         Chosen::Ids(ids) => {
             for ids in ids.chunks(STEP_ROWS) {
-                answer.add(step(ids.to_vec()).await?);
+                answer.add(step(ids.to_vec(), None).await?);
             }
         }
         Chosen::Filter(filter) => {
             org.read(|tx| check_page_type(tx, "filter.pageType", filter.page_type))?;
+            let filter = Arc::new(filter);
             let told = Mutex::new(answer);
             let find =
                 |page: &PageRequest| org.read(|tx| Ok(find_page(tx, &filter, page)?.map(|row| row.id)));
             let go = |ids| {
-                let (step, told) = (step(ids), &told);
+                let (step, told) = (step(ids, Some(Arc::clone(&filter))), &told);
                 async move {
                     let done = step.await?;
                     let count = done.updated;
-                    // What was found may be gone when it is changed: then it is no longer meant.
-                    let done = UpdatedUrls { missing: Vec::new(), ..done };
                     told.lock().unwrap_or_else(PoisonError::into_inner).add(done);
                     Ok(count)
                 }

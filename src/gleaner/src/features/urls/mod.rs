@@ -208,6 +208,11 @@ fn accepts(filter: &UrlFilter, needle: &Needle, row: &UrlV1) -> bool {
         && filter.last_status.is_none_or(|status| row.last_status == Some(status))
 }
 
+/// Whether a row that was found by a filter is still meant by it when it is changed.
+fn is_meant(filter: Option<&UrlFilter>, row: &UrlV1) -> bool {
+    filter.is_none_or(|filter| accepts(filter, &Needle::new(filter.q.as_deref().unwrap_or_default()), row))
+}
+
 async fn get(org: Org<UrlsRead>, Path(id): Path<UrlId>) -> Result<Body<UrlView>> {
     Ok(Body(org.read(|tx| UrlView::new(tx, tx.require(&URLS, &id)?))?))
 }

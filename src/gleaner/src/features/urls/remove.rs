@@ -4,7 +4,7 @@ use super::chosen::ChosenBy;
 use super::derived::DerivedChanges;
 use super::page_types::check_page_type;
 use super::rows::URLS;
-use super::{UrlFilter, find_page};
+use super::{UrlFilter, find_page, is_meant};
 use crate::features::site_sessions::URL_SESSIONS;
 use base::audit::Action;
 use base::ids::UrlId;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use server::chosen::{Chosen, page_by_page};
 use server::permit::UrlsWrite;
 use server::{Body, NoContent, Org, Path};
+use std::sync::Arc;
 use store::{Event, OrgWrite};
 
 /// URLs removed by one operation: others' writes do not wait for a large deletion.
@@ -24,7 +25,7 @@ const STEP_ROWS: usize = 200;
 pub(super) async fn delete_one(org: Org<UrlsWrite>, Path(id): Path<UrlId>) -> Result<NoContent> {
     let deleted = org.write_freeing(move |tx| {
         let mut changes = DerivedChanges::default();
-        if !take(tx, id, &mut changes)? {
+        if !take(tx, id, None, &mut changes)? {
             return Err(Error::not_found(URLS.noun()));
         }
         changes.write(tx)?;
@@ -67,30 +68,37 @@ pub(super) async fn delete_many(
     match chosen {
         Chosen::Ids(ids) => {
             for step in ids.chunks(STEP_ROWS) {
-                let (gone, missing) = remove(&org, step.to_vec()).await?;
+                let (gone, missing) = remove(&org, step.to_vec(), None).await?;
                 answer.deleted += gone;
                 answer.missing.extend(missing);
             }
         }
         Chosen::Filter(filter) => {
             org.read(|tx| check_page_type(tx, "filter.pageType", filter.page_type))?;
-            let org = &org;
+            let (org, filter) = (&org, Arc::new(filter));
             let find =
                 |page: &PageRequest| org.read(|tx| Ok(find_page(tx, &filter, page)?.map(|row| row.id)));
-            let go = |ids| async move { remove(org, ids).await.map(|(gone, _)| gone) };
+            let go = |ids| {
+                let gone = remove(org, ids, Some(Arc::clone(&filter)));
+                async move { gone.await.map(|(gone, _)| gone) }
+            };
             (answer.deleted, answer.next_cursor) = page_by_page(request.cursor, find, go).await?;
         }
     }
     Ok(Body(answer))
 }
 
-/// One operation: how many went, and which there were none of.
-async fn remove(org: &Org<UrlsWrite>, ids: Vec<UrlId>) -> Result<(u64, Vec<UrlId>)> {
+/// One operation: how many went, and which there were none of. What `filter` no longer means when it is to go stays.
+async fn remove(
+    org: &Org<UrlsWrite>,
+    ids: Vec<UrlId>,
+    filter: Option<Arc<UrlFilter>>,
+) -> Result<(u64, Vec<UrlId>)> {
     let done = org.write_freeing(move |tx| {
         let (mut gone, mut missing) = (Vec::new(), Vec::new());
         let mut changes = DerivedChanges::default();
         for id in ids {
-            if take(tx, id, &mut changes)? {
+            if take(tx, id, filter.as_deref(), &mut changes)? {
                 gone.push(id);
             } else {
                 missing.push(id);
@@ -106,9 +114,14 @@ async fn remove(org: &Org<UrlsWrite>, ids: Vec<UrlId>) -> Result<(u64, Vec<UrlId
     done.await
 }
 
-/// Removes a row; whether there was one.
-fn take(tx: &OrgWrite<'_>, id: UrlId, changes: &mut DerivedChanges) -> Result<bool> {
-    let Some(row) = tx.get(&URLS, &id)? else { return Ok(false) };
+/// Removes a row, if `filter` means it; whether there was one.
+fn take(
+    tx: &OrgWrite<'_>,
+    id: UrlId,
+    filter: Option<&UrlFilter>,
+    changes: &mut DerivedChanges,
+) -> Result<bool> {
+    let Some(row) = tx.get(&URLS, &id)?.filter(|row| is_meant(filter, row)) else { return Ok(false) };
     changes.note(Some(&row), None);
     tx.delete(&URL_SESSIONS, &id)?;
     tx.delete(&URLS, &id)

@@ -76,19 +76,20 @@ function useWidths(columns: readonly string[], first: Row[]) {
 
 /** Where an element is scrolled to, what follows that, and what tells it at once. It is told after the frame that scrolls: with its work in one task, some
  * frames took longer than 50 ms. */
-function useScrollTop() {
-  const [top, setTop] = useState(0);
+function useScrolled() {
+  const [[top, left], set] = useState<readonly [top: number, left: number]>([0, 0]);
   const waits = useRef(false);
+  const tell = (element: HTMLElement) => set([element.scrollTop, element.scrollLeft]);
   const follow = (event: Event) => {
     if (waits.current) return;
     waits.current = true;
     const element = event.currentTarget as HTMLElement;
     setTimeout(() => {
       waits.current = false;
-      setTop(element.scrollTop);
+      tell(element);
     });
   };
-  return [top, follow, setTop] as const;
+  return { top, left, follow, tell };
 }
 
 interface Cell {
@@ -131,6 +132,9 @@ interface LineProps {
   columns: readonly string[];
   isNumber: readonly boolean[];
   places: readonly Place[];
+  /** The columns in view: the first, and the one behind the last. */
+  from: number;
+  to: number;
   /** From the slab's top, in pixels. */
   top: number;
   /** Undefined until its page is here. */
@@ -140,29 +144,30 @@ interface LineProps {
 }
 
 /**
- * One row of the result. It is compared with what is there only if something of it has changed. A cell that is used again
- * changes its text and nothing else: no element comes or goes while one scrolls, so little is left to collect, which the browser
- * does in one task.
+ * One row of the result. It is compared with what is there only if something of it has changed. A cell that is used again mostly
+ * changes its text alone: hardly an element comes or goes while one scrolls down, so little is left to collect, which the
+ * browser does in one task.
  */
-function Line({ id, index, columns, isNumber, places, top, row, at: active }: LineProps) {
-  const cell = (name: string, at: number) => {
+function Line({ id, index, columns, isNumber, places, from, to, top, row, at: active }: LineProps) {
+  const cell = (name: string, nth: number) => {
+    const at = from + nth;
     const value = row?.[name];
-    const text = row ? (value === null ? "null" : shown(value)) : at === 0 ? "…" : "";
     const isActive = active === at;
+    const text = row ? (value === null ? "null" : shown(value)) : nth === 0 || isActive ? "…" : "";
     return (
-      <span key={name} role="gridcell" id={isActive ? `${id}-${index}-${at}` : undefined} class={`${row && isNumber[at] ? "n" : ""} ${value === null ? "null" : ""} ${isActive ? "active" : ""}`} style={places[at]}>
+      <span key={name} role="gridcell" aria-colindex={at + 2} id={isActive ? `${id}-${index}-${at}` : undefined} class={`${row && isNumber[at] ? "n" : ""} ${value === null ? "null" : ""} ${isActive ? "active" : ""}`} style={places[at]}>
         {text}
       </span>
     );
   };
   return useMemo(
     () => (
-      <div class="line" role="row" aria-rowindex={index + 2} style={{ top: `${top}px` }}>
-        <span class="n dim" role="rowheader">{index + 1}</span>
-        {columns.map(cell)}
+      <div class="line" role="row" aria-rowindex={index + 2} aria-busy={!row} style={{ top: `${top}px` }}>
+        <span class="n dim" role="rowheader" aria-colindex={1}>{index + 1}</span>
+        {columns.slice(from, to).map(cell)}
       </div>
     ),
-    [id, index, columns, isNumber, places, top, row, active],
+    [id, index, columns, isNumber, places, from, to, top, row, active],
   );
 }
 
@@ -170,13 +175,13 @@ function Line({ id, index, columns, isNumber, places, top, row, at: active }: Li
 function cellOf(event: Event): { cell: HTMLElement; row: number; at: number } | undefined {
   const cell = (event.target as Element).closest<HTMLElement>("[role=gridcell]");
   const line = cell?.parentElement;
-  return cell && line ? { cell, row: Number(line.ariaRowIndex) - 2, at: [...line.children].indexOf(cell) - 1 } : undefined;
+  return cell && line ? { cell, row: Number(line.ariaRowIndex) - 2, at: Number(cell.ariaColIndex) - 2 } : undefined;
 }
 
 export function Grid({ id, columns, total, first }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const [top, follow, setTop] = useScrollTop();
-  const [tall, setTall] = useState(400);
+  const { top, left, follow, tell: tellScrolled } = useScrolled();
+  const [[tall, across], setSize] = useState<readonly [tall: number, across: number]>([400, 1_200]);
   const [sort, setSort] = useState<{ name: string; down: boolean; page: number }>();
   const [cell, setCell] = useState<{ name: string; value: unknown }>();
   const { pages, want } = usePages(id, first);
@@ -186,7 +191,7 @@ export function Grid({ id, columns, total, first }: Props) {
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const watch = new ResizeObserver(() => setTall(element.clientHeight));
+    const watch = new ResizeObserver(() => setSize([element.clientHeight, element.clientWidth]));
     watch.observe(element);
     return () => watch.disconnect();
   }, []);
@@ -194,7 +199,7 @@ export function Grid({ id, columns, total, first }: Props) {
     setSort(undefined);
     setActive(undefined);
     box.current?.scrollTo(0, 0);
-    setTop(0);
+    if (box.current) tellScrolled(box.current);
   }, [id]);
   const inner = Math.min(total * ROW_PX, TALL_PX_MAX);
   const most = Math.max(inner + ROW_PX - tall, 1);
@@ -219,14 +224,19 @@ export function Grid({ id, columns, total, first }: Props) {
   }, [held, sort]);
   const template = useMemo(() => [NUMBERS_PX, ...widths].map((width) => `${width}px`).join(" "), [widths]);
   const wide = widths.reduce((sum, width) => sum + width, NUMBERS_PX);
-  const places = useMemo(() => {
-    let left = NUMBERS_PX;
-    return widths.map((width): Place => {
-      const place = { left: `${left}px`, width: `${width}px` };
-      left += width;
-      return place;
+  const [places, ends] = useMemo(() => {
+    const ends: number[] = [];
+    const places = widths.map((width): Place => {
+      const begin = ends.at(-1) ?? NUMBERS_PX;
+      ends.push(begin + width);
+      return { left: `${begin}px`, width: `${width}px` };
     });
+    return [places, ends];
   }, [widths]);
+  // A page type may have 500 columns; those that are out of view are not drawn.
+  const fromColumn = Math.max(ends.findIndex((end) => end > left), 0);
+  const behind = ends.findIndex((end) => end >= left + across);
+  const toColumn = behind < 0 ? columns.length : behind + 1;
   const rowAt = (index: number): Row | undefined => {
     const number = Math.floor(index / PAGE_ROWS);
     const page = number === sort?.page && sorted ? sorted : pages.get(number);
@@ -245,11 +255,21 @@ export function Grid({ id, columns, total, first }: Props) {
     const of = cellOf(event);
     if (of) open(of);
   };
-  const tell = (event: Event) => {
-    const of = cellOf(event);
-    if (of) of.cell.title = of.cell.textContent.slice(0, TITLE_MAX);
+  const pointed = useRef<HTMLElement>();
+  const title = () => {
+    const text = pointed.current?.textContent.slice(0, TITLE_MAX) ?? "";
+    if (pointed.current && pointed.current.title !== text) pointed.current.title = text;
   };
-  const untell = (event: Event) => cellOf(event)?.cell.removeAttribute("title");
+  const tell = (event: Event) => {
+    pointed.current = cellOf(event)?.cell;
+    title();
+  };
+  const untell = () => {
+    pointed.current?.removeAttribute("title");
+    pointed.current = undefined;
+  };
+  // A text may come under a pointer that rests.
+  useEffect(title);
   const show = ({ row, at }: Cell) => {
     const element = box.current;
     if (!element) return;
@@ -260,7 +280,7 @@ export function Grid({ id, columns, total, first }: Props) {
     if (element.scrollLeft > left - NUMBERS_PX) element.scrollLeft = left - NUMBERS_PX;
     else element.scrollLeft = Math.max(element.scrollLeft, left + (widths[at] ?? 0) - element.clientWidth);
     // What a key leads to is there in the next frame.
-    setTop(element.scrollTop);
+    tellScrolled(element);
   };
   const keys = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey) return;
@@ -286,7 +306,7 @@ export function Grid({ id, columns, total, first }: Props) {
   for (let index = from; index < to; index++) {
     const at = active?.row === index ? active.at : undefined;
     // What leaves the view is used again for what comes into it.
-    lines.push(<Line key={index % drawn} {...{ id, index, columns, isNumber, places, at }} top={(index - slab) * ROW_PX} row={rowAt(index)} />);
+    lines.push(<Line key={index % drawn} {...{ id, index, columns, isNumber, places, at }} from={fromColumn} to={toColumn} top={(index - slab) * ROW_PX} row={rowAt(index)} />);
   }
   // Of many rows those of the page in the middle of the view are sorted: the others are not here.
   const inView = Math.floor(Math.min((top * scale + tall / 2) / ROW_PX, total - 1) / PAGE_ROWS);

@@ -6,7 +6,7 @@ mod rows;
 
 pub use rows::{OWN_ATTRIBUTES, OWN_HEADS, OwnAttributeV1, OwnAttributesV1, OwnHeadV1};
 
-use super::columns::{self, TypedAttribute, typed};
+use super::columns::{self, Filled, typed};
 use super::site::Site;
 use super::turns::ReadingTurns;
 use crate::features::urls::{count_attributes, reserved};
@@ -22,7 +22,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{WorkflowsRead, WorkflowsWrite};
 use server::{Body, Created, NoContent, Org, Path};
-use std::borrow::Cow;
 use store::{Event, OrgWrite, readable};
 
 /// Own attributes of one domain or host.
@@ -263,13 +262,6 @@ fn name_of(row: &OwnAttributeV1) -> &str {
     row.attribute.0["name"].as_str().unwrap_or_default()
 }
 
-/// Whether an attribute fills the same column after a change, on no page on which it did not before.
-fn goes_on(before: &OwnAttributeV1, after: &OwnAttributeV1) -> bool {
-    name_of(before) == name_of(after)
-        && before.attribute.0["type"] == after.attribute.0["type"]
-        && (before.page_type.is_none() || before.page_type == after.page_type)
-}
-
 /// The attributes of a site. Ones that cannot be read count as none: what is saved now takes their place.
 fn known(tx: &OrgWrite<'_>, site: &Site) -> Result<Option<OwnAttributesV1>> {
     Ok(readable("own attributes", &site.host, tx.get(&OWN_ATTRIBUTES, &site.host))?.flatten())
@@ -284,18 +276,18 @@ struct CheckedAttribute {
 }
 
 impl CheckedAttribute {
-    /// One that goes on keeps its time.
+    /// One that there was under the same name and with the same type keeps its time.
     fn row(self, known: Option<&OwnAttributesV1>, now: Timestamp) -> OwnAttributeV1 {
-        let mut row = OwnAttributeV1 {
-            since: now,
+        let same = |row: &&OwnAttributeV1| {
+            name_of(row) == self.attribute.name && row.attribute.0["type"] == self.json.0["type"]
+        };
+        let before = known.into_iter().flat_map(|known| &known.attributes).find(same);
+        OwnAttributeV1 {
+            since: before.map_or(now, |row| row.since),
             attribute: self.json,
             page_type: self.page_type,
             patterns: self.patterns,
-        };
-        let before =
-            known.into_iter().flat_map(|known| &known.attributes).find(|before| goes_on(before, &row));
-        row.since = before.map_or(now, |before| before.since);
-        row
+        }
     }
 }
 
@@ -369,13 +361,7 @@ fn save(
     } else {
         tx.put(&OWN_ATTRIBUTES, &site.host, &row)?;
     }
-    let ended = had.into_iter().filter(|before| !row.attributes.iter().any(|after| goes_on(before, after)));
-    for (table, attributes) in by_table(tx, site, &ended.collect::<Vec<_>>())? {
-        columns::end(tx, &table, &site.domain, &attributes)?;
-    }
-    for (table, attributes) in by_table(tx, site, &row.attributes)? {
-        columns::begin(tx, &table, &site.domain, &attributes)?;
-    }
+    begin_columns(tx, site, &had, &row.attributes)?;
     let event = Event::new(Action::AttributesSaved).named(site.host.clone());
     tx.audit(event.with("version", row.version).with("count", row.attributes.len()))?;
     Ok(row)
@@ -403,13 +389,13 @@ fn check_room(tx: &OrgWrite<'_>, is_new: bool, attributes: &[OwnAttributeV1]) ->
     Ok(())
 }
 
-/// Attributes by the console's tables that have columns for them: that of their page type, or all in which the domain has rows.
-fn by_table(
+/// Gives each attribute its column in the console's tables: in that of its page type, or in all in which the domain has rows.
+fn begin_columns(
     tx: &OrgWrite<'_>,
     site: &Site,
-    rows: &[OwnAttributeV1],
-) -> Result<Vec<(Cow<'static, str>, Vec<TypedAttribute>)>> {
-    let mut found = Vec::new();
+    before: &[OwnAttributeV1],
+    after: &[OwnAttributeV1],
+) -> Result<()> {
     for table in columns::all_typed_tables(tx)? {
         let has_rows = columns::has_rows(tx, &table, &site.domain)?;
         let belongs = |own: &&OwnAttributeV1| match own.page_type {
@@ -418,10 +404,11 @@ fn by_table(
         };
         let attribute =
             |own: &OwnAttributeV1| Some(typed(Attribute::deserialize(&own.attribute.0).ok()?, own.since));
-        let attributes: Vec<_> = rows.iter().filter(belongs).filter_map(attribute).collect();
-        if !attributes.is_empty() {
-            found.push((table, attributes));
+        let of_table = |rows: &[OwnAttributeV1]| rows.iter().filter(belongs).filter_map(attribute).collect();
+        let filled = Filled { before: of_table(before), after: of_table(after) };
+        if !filled.before.is_empty() || !filled.after.is_empty() {
+            columns::change(tx, &table, &site.domain, &site.host, &filled)?;
         }
     }
-    Ok(found)
+    Ok(())
 }
