@@ -57,7 +57,7 @@ export function lazy<P extends object>(load: () => Promise<{ default: ComponentT
 
 /**
  * Whether what asks has been on the screen: false in its first frame. What a reader does not need to see where they are comes behind
- * that: with the overview's panels and the side's foot in it, a new process took a fifth longer for its first heading.
+ * that: with the overview's panels in it a new process took a fifth longer for its first heading, and with the side's foot more.
  */
 export function useIsDrawn(): boolean {
   const [isDrawn, setDrawn] = useState(false);
