@@ -246,6 +246,7 @@ fn fill(snapshots: &Snapshots, org: Uuid) -> Arc<TableSpec> {
         catalog_version: 1,
         newest: None,
         agent_rows: None,
+        joined: None,
     });
     const BATCH: u32 = 100_000;
     for batch in 0..READINGS / BATCH {

@@ -408,6 +408,14 @@ async fn sql_tells_of_drift_what_the_list_tells_and_only_ones_own() {
         ["maker", "name", "price"].iter().map(|name| row(name, "ok", 1, Value::Null)).collect();
     gives(&ada.api, states, &json!(well)).await;
     assert_eq!(rows(&eve.api, "SELECT count(*) AS n FROM drift").await, json!([{ "n": 0 }]));
+    // Beside the schema that everybody has stands what one's own results say of it.
+    let schemas = "SELECT version, is_current, drift, drifting_count FROM public.Schemas ORDER BY version";
+    let schema = |version: u32, is_current: bool, drift: Value, count: Value| {
+        json!({ "version": version, "is_current": is_current, "drift": drift,
+                "drifting_count": count })
+    };
+    assert_eq!(rows(&ada.api, schemas).await, json!([schema(1, true, json!("ok"), json!(0))]));
+    assert_eq!(rows(&eve.api, schemas).await, json!([schema(1, true, Value::Null, Value::Null)]));
 
     // Nothing comes: the domain has a row of its own, and loses it when pages come again.
     let domain = "SELECT domain, page_type, attribute, state FROM drift WHERE attribute IS NULL";
@@ -435,6 +443,16 @@ async fn sql_tells_of_drift_what_the_list_tells_and_only_ones_own() {
     let price = json!([{ "attribute": "price", "state": "repaired", "result": "repaired", "reason": null, "from_version": 1,
                          "to_version": 2, "looked": true, "since": true, "baseline_found": 1.0 }]);
     gives(&ada.api, mended, &price).await;
+    // What reads the pages now is the second version.
+    let both = [schema(1, false, Value::Null, Value::Null), schema(2, true, json!("repaired"), json!(0))];
+    gives(&ada.api, schemas, &json!(both)).await;
+    let worst = "SELECT s.version, attributes ->> 0 AS first FROM schemas AS s JOIN drift AS d USING (domain, page_type) \
+                 WHERE s.drift = d.state AND d.attribute = 'price'";
+    assert_eq!(rows(&ada.api, worst).await, json!([{ "version": 2, "first": "name" }]));
+    assert_eq!(
+        rows(&eve.api, "SELECT count(*) AS n, count(drift) AS known FROM schemas").await,
+        json!([{ "n": 2, "known": 0 }])
+    );
     let listed = drift(&ada.api).await;
     let told =
         rows(&ada.api, "SELECT since, looked_at, backfilled FROM drift WHERE attribute = 'price'").await;

@@ -2,7 +2,7 @@
 
 use base::Result;
 use base::clock::Timestamp;
-use sql::{Cell, ColumnKind, ColumnSpec, NewestOf, TableName, TableSpec};
+use sql::{Cell, ColumnKind, ColumnSpec, JoinedColumns, NewestOf, TableName, TableSpec};
 use std::sync::Arc;
 use store::{OrgRead, SysRead};
 
@@ -89,6 +89,12 @@ impl<R> ConsoleTable<R> {
         self
     }
 
+    /// Some of its columns are found in the organization's other tables. What rows have in them is not read.
+    pub fn joined(mut self, joined: JoinedColumns) -> ConsoleTable<R> {
+        Arc::make_mut(&mut self.spec).joined = Some(joined);
+        self
+    }
+
     /// An agent's statements see the rows that fulfil this; see [`TableSpec::agent_rows`].
     pub fn seen_by_agents(mut self, rows: impl Into<String>) -> ConsoleTable<R> {
         self.spec = seen_by_agents(self.spec, rows);
@@ -122,7 +128,15 @@ impl<R> ConsoleTable<R> {
 pub fn console_table(name: &str, about: &str, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
     let name = table_name(name);
     let description = about.to_owned();
-    Arc::new(TableSpec { name, description, columns, catalog_version: 1, newest: None, agent_rows: None })
+    Arc::new(TableSpec {
+        name,
+        description,
+        columns,
+        catalog_version: 1,
+        newest: None,
+        agent_rows: None,
+        joined: None,
+    })
 }
 
 /// Belongs to the agent whose id its own `metadata` names, or the graph of its workflow; for [`TableSpec::agent_rows`] of tables

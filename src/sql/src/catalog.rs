@@ -170,6 +170,19 @@ pub struct NewestOf {
     pub at: String,
 }
 
+/// Columns that no stored row has a value in: a statement finds them in the organization's other tables. So rows that are the same
+/// for everybody stand beside what one organization knows of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinedColumns {
+    /// Their names, as the table has them.
+    pub names: Vec<String>,
+    /// A query over the organization's stored tables that gives them, and the columns `by`. A value of those, taken together, is in one
+    /// row at most.
+    pub from: String,
+    /// Columns of the table, too: a row has what stands beside the same values, and NULL where nothing does.
+    pub by: Vec<String>,
+}
+
 /// One table as a statement sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableSpec {
@@ -188,6 +201,9 @@ pub struct TableSpec {
     /// agent's id. A table without one is not there for an agent's statements.
     #[serde(default)]
     pub agent_rows: Option<String>,
+    /// Columns that are found elsewhere, if there are any.
+    #[serde(default)]
+    pub joined: Option<JoinedColumns>,
 }
 
 /// Where the id of an agent comes in [`TableSpec::agent_rows`].
@@ -219,6 +235,7 @@ impl TableSpec {
             catalog_version: self.catalog_version,
             newest: None,
             agent_rows: self.agent_rows.clone(),
+            joined: None,
         })
     }
 }

@@ -35,7 +35,9 @@ pub mod structured;
 mod sum;
 mod worker;
 
-pub use self::catalog::{ColumnKind, ColumnSpec, InvalidTableName, NewestOf, TableName, TableSpec};
+pub use self::catalog::{
+    ColumnKind, ColumnSpec, InvalidTableName, JoinedColumns, NewestOf, TableName, TableSpec,
+};
 pub use self::cells::Cell;
 pub use self::errors::{ErrorCode, QueryError};
 pub use self::export::{ExportError, ExportFormat, Exported, Halt, export, write_rows};

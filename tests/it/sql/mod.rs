@@ -44,6 +44,7 @@ fn table(name: &str, columns: &[(&str, ColumnKind)]) -> Arc<TableSpec> {
         catalog_version: 1,
         newest: None,
         agent_rows: None,
+        joined: None,
     })
 }
 

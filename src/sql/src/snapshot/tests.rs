@@ -18,6 +18,7 @@ fn table(name: &str, version: u64, columns: &[&str]) -> Arc<TableSpec> {
         catalog_version: version,
         newest: None,
         agent_rows: None,
+        joined: None,
     })
 }
 

@@ -26,6 +26,7 @@ fn tables() -> Vec<Arc<TableSpec>> {
         catalog_version: 1,
         newest: None,
         agent_rows: None,
+        joined: None,
     })]
 }
 

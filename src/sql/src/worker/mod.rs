@@ -13,6 +13,7 @@
 pub(crate) mod agent;
 mod constants;
 mod explain;
+pub(crate) mod joined;
 mod logical;
 mod pushdown;
 pub(crate) mod selftest;
@@ -263,7 +264,12 @@ async fn plan(
 ) -> Result<PlannedStatement, QueryError> {
     let mut tables: BTreeSet<String> = all.keys().cloned().collect();
     let in_scope = of_agent.map(|id| agent::conditions(&all, id));
-    let mut state = session.begin(all);
+    let joined = joined::queries(&all, sql);
+    let mut state = session.begin(all.clone());
+    if !joined.is_empty() {
+        let views = joined::views(state, joined).await?;
+        state = session.begin(all.into_iter().chain(views).collect());
+    }
     if let Some(conditions) = in_scope {
         let own = agent::tables(state, conditions).await?;
         tables = own.keys().cloned().collect();

@@ -379,6 +379,7 @@ mod tests {
             catalog_version: 1,
             newest: None,
             agent_rows: Some("true".to_owned()),
+            joined: None,
         };
         let column = |(name, _, kind): &(&str, ColumnKind, Kind)| ask::Column {
             name: (*name).to_owned(),

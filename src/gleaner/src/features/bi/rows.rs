@@ -314,6 +314,7 @@ impl CatalogTableV1 {
             catalog_version: self.version,
             newest: None,
             agent_rows: None,
+            joined: None,
         }
     }
 }
@@ -392,6 +393,7 @@ mod tests {
             catalog_version: 7,
             newest: None,
             agent_rows: None,
+            joined: None,
         };
         let bytes = encode(&CatalogTableV1::from(&spec)).unwrap();
         assert_eq!(decode::<CatalogTableV1>(&bytes).unwrap().spec(spec.name.clone()), spec);

@@ -57,11 +57,12 @@ impl Tables {
             let Ok(name) = TableName::parse(&name) else { continue };
             if row.version > self.shared_version(&name) {
                 let mut spec = row.spec(name.clone());
-                // Which table keeps its newest rows is the release's to say, and what of it an agent sees; the former has the
+                // Which table keeps its newest rows is the release's to say, what of it an agent sees, and what is joined to it; the first has the
                 // same columns. Of a table that not everybody has its slice says so, and whether it is there.
                 if let Some(shared) = self.shared.get(&name) {
                     spec.newest = shared.newest.clone();
                     spec.agent_rows = shared.agent_rows.clone();
+                    spec.joined = shared.joined.clone();
                 } else {
                     let known = match self.own_table {
                         Some(complete) => complete(tx, spec)?,

@@ -1,5 +1,6 @@
 //! The platform's schemas as a table of the SQL console. As in the list of the interface, every organization sees all of them:
-//! they are the platform's, and what somebody has read by them is not in it.
+//! they are the platform's. What one organization's readings by them come to stands beside them in its own statements alone: these
+//! columns are joined to its table `drift` when a statement asks, and are in no stored row.
 
 use super::rows::{PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS};
 use super::schema_changes::count;
@@ -7,7 +8,7 @@ use super::schemas::{attributes_of, good_until, with_confirmed};
 use crate::console::{Column, ConsoleTable, KeyedRow, SharedView, int, optional_time, text, time};
 use base::Result;
 use base::clock::Timestamp;
-use sql::{Cell, ColumnKind};
+use sql::{Cell, ColumnKind, JoinedColumns};
 use std::sync::LazyLock;
 use store::{SysRead, readable};
 
@@ -15,6 +16,15 @@ use store::{SysRead, readable};
 const ROWS_MAX: usize = 100_000;
 /// Rows read at once.
 const STEP_ROWS: usize = 1_000;
+/// What the organization's table `drift` says of the page types of each domain, for the version that holds: the state of the attribute
+/// that is worst off, and how many are not found as they were.
+const READ_BY: &str = "SELECT domain, page_type, true AS is_current, \
+    CASE min(CASE state WHEN 'broken' THEN 1 WHEN 'drifting' THEN 2 WHEN 'repairing' THEN 3 WHEN 'blocked' THEN 4 \
+        WHEN 'absent' THEN 5 WHEN 'repaired' THEN 6 ELSE 7 END) \
+        WHEN 1 THEN 'broken' WHEN 2 THEN 'drifting' WHEN 3 THEN 'repairing' WHEN 4 THEN 'blocked' \
+        WHEN 5 THEN 'absent' WHEN 6 THEN 'repaired' ELSE 'ok' END AS drift, \
+    count(*) FILTER (WHERE state IN ('broken', 'drifting', 'repairing')) AS drifting_count \
+    FROM drift WHERE attribute IS NOT NULL GROUP BY domain, page_type";
 
 pub(super) static SHARED_VIEWS: &[SharedView] =
     &[SharedView { table: || TABLE.spec(), version, rows: all_rows }];
@@ -75,8 +85,28 @@ static TABLE: LazyLock<ConsoleTable<ShownSchema>> = LazyLock::new(|| {
                 "Until when it counts as good unless another page confirms it.",
                 |schema| time(good_until(&schema.row, schema.confirmed)),
             ),
+            nullable(
+                "drift",
+                Text,
+                "Beside the version that is current: how the attribute that is worst off does in your newest results, which is broken, \
+                 drifting, repairing, blocked, absent, repaired or ok; none where you have none. The table `drift` has each \
+                 attribute, your own among them.",
+                |_| Cell::Null,
+            ),
+            nullable(
+                "drifting_count",
+                Int64,
+                "How many attributes are broken, drifting or being repaired there.",
+                |_| Cell::Null,
+            ),
         ],
     )
+    .version(2)
+    .joined(JoinedColumns {
+        names: ["drift", "drifting_count"].map(str::to_owned).to_vec(),
+        from: READ_BY.to_owned(),
+        by: ["domain", "page_type", "is_current"].map(str::to_owned).to_vec(),
+    })
 });
 
 /// What there was before anything was counted is a state of its own.

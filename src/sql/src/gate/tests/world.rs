@@ -73,6 +73,7 @@ fn table(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
         catalog_version: 1,
         newest: None,
         agent_rows: None,
+        joined: None,
     }
 }
 

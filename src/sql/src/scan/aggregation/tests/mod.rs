@@ -37,6 +37,7 @@ fn spec(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
         catalog_version: 1,
         newest: None,
         agent_rows: None,
+        joined: None,
     }
 }
 
