@@ -1,26 +1,51 @@
 // What the console takes of a browser: node benches/console.mjs URL EMAIL PASSWORD [view|rows|live]…, with playwright-core where
 // NODE_PATH says.
 //   view  the frame's first paint and the first heading with the processor slowed down four times, in a tab that is reloaded
-//         and in a new one, whose process has to begin; in turn with a page that has one heading and nothing else, which is what
-//         the browser itself takes; and the work of the page's thread until everything is drawn
+//         and in a new one, whose process has to begin, of a browser that keeps a profile; in turn with a page that has one
+//         heading and nothing else, which is what the browser itself takes; and the work of the page's thread until everything
+//         is drawn
 //   rows  long tasks while a million rows are scrolled through, and the most that one task took of the page's thread: others at
 //         work on the machine lengthen a task, and not that
 //   live  memory while as many jobs go by as two busy hours have, in fewer minutes: the box needs URLs that it may collect
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 const [url, email, password, ...named] = process.argv.slice(2);
 const parts = named.length > 0 ? named : ["view", "rows", "live"];
 const { chromium } = createRequire(`${process.env.NODE_PATH}/`)("playwright-core");
-const browser = await chromium.launch({ executablePath: process.env.GLEANER_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--js-flags=--expose-gc"] });
-const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
-const page = await context.newPage();
-await page.goto(`${url}/console`);
-await page.getByLabel("Email address").fill(email);
-await page.getByLabel("Password").fill(password);
-await page.getByRole("button", { name: "Sign in" }).click();
-await page.getByRole("heading", { name: "Overview" }).waitFor();
-const session = await context.newCDPSession(page);
+const program = { executablePath: process.env.GLEANER_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--js-flags=--expose-gc"] };
+const window = { viewport: { width: 1280, height: 900 } };
+
+/** A page of somebody who has signed in. */
+async function signedIn(context) {
+  const page = await context.newPage();
+  await page.goto(`${url}/console`);
+  await page.getByLabel("Email address").fill(email);
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  return { page, session: await context.newCDPSession(page) };
+}
+
+/** A window that forgets everything, for what does not hang on what was there before. */
+async function inWindow(does) {
+  const browser = await chromium.launch(program);
+  const context = await browser.newContext(window);
+  await does({ browser, context, ...(await signedIn(context)) });
+  await browser.close();
+}
+
+/** The browser as a reader has it, with a profile on disk: it keeps compiled script from one tab to the next, and a private window does not. */
+async function inProfile(does) {
+  const profile = await mkdtemp(join(tmpdir(), "gleaner-console-"));
+  const context = await chromium.launchPersistentContext(profile, { ...program, ...window });
+  await does({ context, ...(await signedIn(context)) });
+  await context.close();
+  await rm(profile, { recursive: true, force: true });
+}
 
 const VIEWS = 9;
 /** After so long, slowed down, everything is drawn. */
@@ -52,7 +77,7 @@ async function drawn(tab) {
 }
 
 /** A tab of its own, slowed down. */
-async function slowTab() {
+async function slowTab(context) {
   const tab = await context.newPage();
   const control = await context.newCDPSession(tab);
   await control.send("Network.enable");
@@ -60,16 +85,30 @@ async function slowTab() {
   return { tab, control };
 }
 
-async function view() {
+async function view({ context, page, session }) {
   // With the header of the console's that keeps a page apart from whoever opened it: a new tab begins another process for it.
   const headers = { "content-type": "text/html", "cross-origin-opener-policy": "same-origin" };
   const server = createServer((_, answer) => answer.writeHead(200, headers).end("<!doctype html><title>Plain</title><h1>Plain</h1>"));
   await new Promise((resume) => server.listen(0, "127.0.0.1", resume));
   await context.addInitScript(noteHeading);
   const addresses = { plain: `http://127.0.0.1:${server.address().port}/`, console: `${url}/console#/overview` };
+  const found = { "plain, new tab": [], "new tab": [], "plain, reloaded": [], reloaded: [], "reloaded, files fetched": [] };
+  const anew = async (address) => {
+    const { tab } = await slowTab(context);
+    await tab.goto(address);
+    const at = await drawn(tab);
+    await tab.close();
+    return at;
+  };
+  // No other tab is at work meanwhile.
+  await page.goto("about:blank");
+  for (let n = 0; n < VIEWS; n++) {
+    found["plain, new tab"].push(await anew(addresses.plain));
+    found["new tab"].push(await anew(addresses.console));
+  }
   const open = {};
   for (const [name, address] of Object.entries(addresses)) {
-    open[name] = await slowTab();
+    open[name] = await slowTab(context);
     await open[name].tab.goto(address);
     await drawn(open[name].tab);
   }
@@ -77,24 +116,13 @@ async function view() {
     await tab.reload();
     return drawn(tab);
   };
-  const anew = async (address) => {
-    const { tab } = await slowTab();
-    await tab.goto(address);
-    const at = await drawn(tab);
-    await tab.close();
-    return at;
-  };
-  const found = { "plain, reloaded": [], reloaded: [], "reloaded, files fetched": [], "plain, new tab": [], "new tab": [] };
   for (let n = 0; n < VIEWS; n++) {
     found["plain, reloaded"].push(await again(open.plain));
     found.reloaded.push(await again(open.console));
-    // A reader who comes again has the files; who comes first gets them, too.
-    await open.console.control.send("Network.setCacheDisabled", { cacheDisabled: true });
-    found["reloaded, files fetched"].push(await again(open.console));
-    await open.console.control.send("Network.setCacheDisabled", { cacheDisabled: false });
-    found["plain, new tab"].push(await anew(addresses.plain));
-    found["new tab"].push(await anew(addresses.console));
   }
+  // A reader who comes again has the files; who comes first gets them, too. Behind the others: what was compiled goes with a file.
+  await open.console.control.send("Network.setCacheDisabled", { cacheDisabled: true });
+  for (let n = 0; n < VIEWS; n++) found["reloaded, files fetched"].push(await again(open.console));
   for (const { tab } of Object.values(open)) await tab.close();
   server.close();
   for (const [at, what] of ["first paint", "heading drawn"].entries()) {
@@ -115,7 +143,7 @@ async function view() {
   console.log(`the page's own work until everything is drawn, not slowed down: ${own.join(", ")} ms of its thread (middle ${middle(own)})`);
 }
 
-async function rows() {
+async function rows({ browser, page }) {
   await page.evaluate(() => void (location.hash = "#/sql"));
   await page.getByLabel("SQL statement").click();
   await page.keyboard.press("Control+a");
@@ -162,7 +190,7 @@ const MINUTES_MAX = 20;
 /** Of the memory after the first looks, when all code has run once. */
 const GROWTH_MAX = 0.1;
 
-async function live() {
+async function live({ context, page, session }) {
   // The calls of another page, whose memory is not the one that is looked at.
   const other = await context.newPage();
   await other.goto(`${url}/console#/keys`);
@@ -204,5 +232,5 @@ async function live() {
   if (growth > GROWTH_MAX) process.exitCode = 1;
 }
 
-for (const part of parts) await { view, rows, live }[part]();
-await browser.close();
+const each = { view: () => inProfile(view), rows: () => inWindow(rows), live: () => inWindow(live) };
+for (const part of parts) await each[part]();
