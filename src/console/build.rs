@@ -50,7 +50,9 @@ fn main() {
             Some(PathBuf::from(folder))
         }
         None => built(&ui, &document, &out).unwrap_or_else(|why| {
-            lacks(&format!("this box is built without its console: {why}"));
+            lacks(&format!(
+                "this box is built without its console: {why} (once that is mended: touch src/console/build.rs, and build again)"
+            ));
             None
         }),
     };
@@ -84,9 +86,20 @@ fn watch(folder: &Path) {
     }
 }
 
+/// Has cargo run this again when a program may have come: where it looks for programs, or what is there, has changed. (A file that is
+/// not there yet cannot be named: cargo would run this, and build all that hangs on it, each time.)
+fn watch_programs() {
+    println!("cargo::rerun-if-env-changed=PATH");
+    let path = env::var_os("PATH").unwrap_or_default();
+    for folder in env::split_paths(&path).filter(|folder| folder.is_absolute() && folder.is_dir()) {
+        println!("cargo::rerun-if-changed={}", folder.display());
+    }
+}
+
 /// The folder with the bundle; none where there is no npm.
 fn built(ui: &Path, document: &Path, out: &Path) -> Result<Option<PathBuf>, String> {
     if !["node", "npm"].iter().all(|program| answers(program)) {
+        watch_programs();
         lacks("Node.js and npm are not there, so this box is built without its console");
         return Ok(None);
     }
