@@ -17,11 +17,11 @@ const ROWS_MAX: usize = 100_000;
 /// Rows read at once.
 const STEP_ROWS: usize = 1_000;
 /// What the organization's table `drift` says of the page types of each domain, for the version that holds: the state of the attribute
-/// that is worst off, and how many are not found as they were.
+/// that is worst off, in the order of the list's own `state` (`weight` in `drift/wire.rs`), and how many are not found as they were.
 const READ_BY: &str = "SELECT domain, page_type, true AS is_current, \
-    CASE min(CASE state WHEN 'broken' THEN 1 WHEN 'drifting' THEN 2 WHEN 'repairing' THEN 3 WHEN 'blocked' THEN 4 \
+    CASE min(CASE state WHEN 'broken' THEN 1 WHEN 'repairing' THEN 2 WHEN 'blocked' THEN 3 WHEN 'drifting' THEN 4 \
         WHEN 'absent' THEN 5 WHEN 'repaired' THEN 6 ELSE 7 END) \
-        WHEN 1 THEN 'broken' WHEN 2 THEN 'drifting' WHEN 3 THEN 'repairing' WHEN 4 THEN 'blocked' \
+        WHEN 1 THEN 'broken' WHEN 2 THEN 'repairing' WHEN 3 THEN 'blocked' WHEN 4 THEN 'drifting' \
         WHEN 5 THEN 'absent' WHEN 6 THEN 'repaired' ELSE 'ok' END AS drift, \
     count(*) FILTER (WHERE state IN ('broken', 'drifting', 'repairing')) AS drifting_count \
     FROM drift WHERE attribute IS NOT NULL GROUP BY domain, page_type";
@@ -89,7 +89,7 @@ static TABLE: LazyLock<ConsoleTable<ShownSchema>> = LazyLock::new(|| {
                 "drift",
                 Text,
                 "Beside the version that is current: how the attribute that is worst off does in your newest results, which is broken, \
-                 drifting, repairing, blocked, absent, repaired or ok; none where you have none. The table `drift` has each \
+                 repairing, blocked, drifting, absent, repaired or ok; none where you have none. The table `drift` has each \
                  attribute, your own among them.",
                 |_| Cell::Null,
             ),
