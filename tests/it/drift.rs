@@ -423,6 +423,9 @@ async fn sql_tells_of_drift_what_the_list_tells_and_only_ones_own() {
     fetch(&ada.api, &web, 0..10, &json!({ "pageType": "product" })).await;
     let outage = json!([{ "domain": "127.0.0.1", "page_type": null, "attribute": null, "state": "outage" }]);
     gives(&ada.api, domain, &outage).await;
+    // Nothing that was well can be said to be, here as in the list.
+    assert_eq!(drift(&ada.api).await["state"], "outage");
+    gives(&ada.api, schemas, &json!([schema(1, true, json!("outage"), json!(0))])).await;
     // Another organization's own troubles are its own.
     mode.store(FORBIDDEN, Ordering::Relaxed);
     fetch(&eve.api, &web, 0..10, &json!({ "pageType": "product" })).await;

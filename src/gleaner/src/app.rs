@@ -21,15 +21,15 @@ use secrets::link::Links;
 use serde_json::json;
 use server::task::{Signals, Supervisor};
 use server::{
-    Api, ApiSettings, Certificates, ListenAddress, Listeners, Metrics, Readiness, RouteGroup, Server,
-    ServerSettings, Services, SlowLines, TlsSettings,
+    Api, ApiSettings, Certificates, ListenAddress, Listeners, Metrics, Readiness, RouteGroup, ServedRoutes,
+    Server, ServerSettings, Services, SlowLines, TlsSettings,
 };
 use sql::own_program;
 use std::error::Error as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use store::Store;
 use tokio::sync::watch as channel;
@@ -241,7 +241,7 @@ fn api(
         metrics_from: config.server.metrics_from.iter().map(|network| network.0).collect(),
         metrics_token: Some(config.server.metrics_token.clone()).filter(|token| !token.is_empty()),
     };
-    Api::new(services.clone(), &served(), callers, gate, settings, metrics, readiness)
+    Api::new(services.clone(), &SERVED, callers, gate, settings, metrics, readiness)
 }
 
 /// The trunk's own parts, as slices find them.
@@ -272,11 +272,11 @@ pub fn routes() -> Vec<RouteGroup> {
 }
 
 /// Everything of the slices that answers: their routes and their pages.
-fn served() -> Vec<RouteGroup> {
+static SERVED: LazyLock<ServedRoutes> = LazyLock::new(|| {
     let with_pages = features::ALL.iter().filter(|feature| !feature.pages.is_empty());
     let pages = with_pages.map(|feature| RouteGroup::new(feature.name, feature.pages));
-    routes().into_iter().chain(pages).collect()
-}
+    ServedRoutes::new(routes().into_iter().chain(pages).collect())
+});
 
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
     let path = config.store_file();

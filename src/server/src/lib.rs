@@ -43,7 +43,7 @@ pub mod turns;
 mod wire;
 
 pub use apart::{apart, apart_if, on_own_task};
-pub use api::{Api, PUBLIC_ROUTES, openapi};
+pub use api::{Api, PUBLIC_ROUTES, ServedRoutes, openapi};
 pub use call::access::{Authenticator, Gatekeeper};
 pub use call::readiness::{Readiness, ReadinessIssue};
 pub use call::request::{Call, Context};

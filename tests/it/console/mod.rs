@@ -1,7 +1,7 @@
 //! The console: its files (consolePage, consoleFile), its sessions, and what people do with it in a browser. That it fits the
 //! types of the API is held where it is built, by `src/console/build.rs`.
 //!
-//! Journeys are driven by Node.js and Debian's Chromium against a real box. Where one of them, or npm's registry, is not
+//! Journeys are driven by Node.js and Debian's Chromium against real boxes, one for each file of them. Where one of them, or npm's registry, is not
 //! there, the test says so and does nothing.
 
 mod session;
@@ -21,8 +21,9 @@ use tokio::sync::Notify;
 
 /// What drives the browser and looks at what is there.
 const DRIVER: &[&str] = &["playwright-core@1.65.1", "axe-core@4.14.1"];
-/// All journeys, on a machine that does other things as well.
-const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(2_400);
+const JOURNEYS: &str = "tests/it/console/journeys";
+/// Those of a file, on a machine that does other things as well.
+const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(1_200);
 
 /// npm, about to install these into the folder.
 fn npm(folder: &Path, packages: &[&str]) -> Command {
@@ -168,8 +169,8 @@ async fn hostile_shop(restart: Arc<Notify>) -> Web {
     .await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn journeys_in_a_browser() {
+/// The journeys of a file, in a browser at a box of their own.
+async fn drive(name: &str) {
     let Some((chromium, tools)) = browser().await else { return };
     let restart = Arc::new(Notify::new());
     let web = hostile_shop(restart.clone()).await;
@@ -190,19 +191,9 @@ async fn journeys_in_a_browser() {
         (answer["results"]["rows"][0]["n"] == 8).then_some(())
     })
     .await;
-    let journeys = root().join("tests/it/console/journeys");
-    let mut files: Vec<_> =
-        std::fs::read_dir(&journeys).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let named = std::env::var("GLEANER_JOURNEYS").unwrap_or_default();
-    let is_asked = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.strip_suffix(".test.mjs");
-        name.is_some_and(|name| named.is_empty() || named.split(',').any(|one| one == name))
-    };
-    files.retain(|path| is_asked(path));
-    files.sort();
     let mut node = Command::new("node");
-    node.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]).args(files);
+    node.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]);
+    node.arg(root().join(JOURNEYS).join(format!("{name}.test.mjs")));
     node.env("GLEANER_URL", at.app().url())
         .env("GLEANER_EMAIL", &member.email)
         .env("GLEANER_PASSWORD", PASSWORD);
@@ -220,5 +211,30 @@ async fn journeys_in_a_browser() {
         }
     };
     println!("{}", said.as_ref().map_or_else(String::as_str, String::as_str));
-    assert!(said.is_ok(), "journeys failed");
+    assert!(said.is_ok(), "journeys of {name} failed");
 }
+
+/// A test for each file of journeys, so that one that fails is tried again without the others.
+macro_rules! journeys {
+    ($($name:ident),+) => {
+        mod journeys {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::drive(stringify!($name)).await;
+                }
+            )+
+        }
+
+        #[test]
+        fn every_file_of_journeys_is_driven() {
+            let files = std::fs::read_dir(root().join(JOURNEYS)).unwrap();
+            let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+            let mut found: Vec<_> =
+                names.filter_map(|name| name.strip_suffix(".test.mjs").map(str::to_owned)).collect();
+            found.sort();
+            assert_eq!(found, [$(stringify!($name)),+]);
+        }
+    };
+}
+journeys!(ask, dispatch, keys, keys_more, letters, lists, people, rest, teach, views, watch, work);

@@ -16,8 +16,8 @@ use server::permit::{BiRead, BiWrite, JobsRead, JobsWrite, Member, Quota, Verifi
 use server::{
     Accepted, Anonymous, Api, ApiSettings, Authenticator, Body, Browser, Call, ClientIp, Created, Download,
     Drained, Either, Entitlement, Etag, Gatekeeper, Handler, IfMatch, Input, ListenAddress, Metrics, Need,
-    NoContent, Operation, Org, Path, Query, RawBody, Readiness, Route, RouteGroup, Server, ServerSettings,
-    Services, User,
+    NoContent, Operation, Org, Path, Query, RawBody, Readiness, Route, RouteGroup, ServedRoutes, Server,
+    ServerSettings, Services, User,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -390,9 +390,9 @@ impl Running {
         change(&mut server, &mut settings);
         let readiness = Readiness::default().with("store", || Ok(()));
         let mount = Some(&gleaner::features::bi::MOUNT);
-        let groups = [RouteGroup { name: "widgets", routes: ROUTES, mount }];
+        let served = ServedRoutes::new(vec![RouteGroup { name: "widgets", routes: ROUTES, mount }]);
         let api =
-            Api::new(services, &groups, words, SecondIsPoor(orgs[1]), settings, Metrics::new(), readiness);
+            Api::new(services, &served, words, SecondIsPoor(orgs[1]), settings, Metrics::new(), readiness);
         let server = Server::bind(server, api).await.unwrap();
         let address = server.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -425,7 +425,8 @@ pub async fn bind_error(settings: ServerSettings) -> String {
     let words = Words { system: store.system(), orgs };
     let services = Arc::new(Services::new(store));
     let (settings_api, metrics) = (ApiSettings::default(), Metrics::new());
+    let none = ServedRoutes::new(Vec::new());
     let api =
-        Api::new(services, &[], words, SecondIsPoor(orgs[1]), settings_api, metrics, Readiness::default());
+        Api::new(services, &none, words, SecondIsPoor(orgs[1]), settings_api, metrics, Readiness::default());
     Server::bind(settings, api).await.err().map(|e| e.to_string()).unwrap_or_default()
 }

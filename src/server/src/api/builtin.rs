@@ -34,7 +34,7 @@ pub static ROUTES: &[Route] = &[
 ];
 
 async fn openapi(gate: Anonymous) -> Result<JsonBytes> {
-    Ok(JsonBytes(gate.state().openapi.clone()))
+    Ok(JsonBytes(gate.state().openapi().clone()))
 }
 
 async fn healthz(_: Anonymous) -> Result<Text> {
@@ -118,7 +118,7 @@ impl Gate for MetricsGate {
 const FORWARDING: &[&str] = &["x-forwarded-for", "forwarded", "x-real-ip", "via"];
 
 async fn reference(gate: Anonymous) -> Result<Html> {
-    Ok(Html(gate.state().reference.clone()))
+    Ok(Html(gate.state().reference().clone()))
 }
 
 /// Leads a browser to where people begin, if there is such a page; shows all others what there is.

@@ -10,12 +10,12 @@ mod watched;
 pub use builtin::PUBLIC_ROUTES;
 
 use crate::call::access::{Authenticator, Gatekeeper};
+use crate::call::description::Description;
 use crate::call::inner::{InnerApi, Outer};
-use crate::call::known_fields::{IGNORED_FIELDS, IgnoredFields, KnownFields, PREFERENCE_APPLIED, STRICT};
+use crate::call::known_fields::{IGNORED_FIELDS, IgnoredFields, PREFERENCE_APPLIED, STRICT};
 use crate::call::readiness::Readiness;
 use crate::call::request::{Call, Context, RequestProgress, RequestStage};
 use crate::call::state::{ApiState, Parts as StateParts};
-use crate::docs;
 use crate::metrics::Metrics;
 use crate::panics::PanicText;
 use crate::route::gate;
@@ -45,7 +45,6 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
 use hyper::body::Incoming;
-use serde_json::json;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
@@ -55,6 +54,20 @@ use watched::WatchedRequest;
 
 const REQUEST_ID: &str = "x-request-id";
 
+/// The routes of slices, and what they are told to be. Boxes of one process share it.
+pub struct ServedRoutes {
+    groups: Vec<RouteGroup>,
+    description: Arc<Description>,
+}
+
+impl ServedRoutes {
+    pub fn new(groups: Vec<RouteGroup>) -> ServedRoutes {
+        let described = groups.clone();
+        let description = Arc::new(Description::new(move || openapi::document(&described)));
+        ServedRoutes { groups, description }
+    }
+}
+
 /// Everything that answers requests.
 pub struct Api {
     state: Arc<ApiState>,
@@ -62,24 +75,20 @@ pub struct Api {
 }
 
 impl Api {
-    /// Puts the parts together; `groups` are the slices' routes, to which the trunk adds its own.
+    /// Puts the parts together; `served` are the slices' routes, to which the trunk adds its own.
     ///
     /// # Panics
     /// On a route table that contradicts itself, which is an error of the program.
     pub fn new(
         services: Arc<Services>,
-        groups: &[RouteGroup],
+        served: &ServedRoutes,
         authenticator: impl Authenticator + 'static,
         gatekeeper: impl Gatekeeper + 'static,
         settings: ApiSettings,
         metrics: Metrics,
         readiness: Readiness,
     ) -> Arc<Api> {
-        let mut document = openapi::document(groups);
-        if !settings.prefix.is_empty() {
-            document["servers"] = json!([{ "url": settings.prefix }]);
-        }
-        let mut all = groups.to_vec();
+        let mut all = served.groups.clone();
         all.extend([
             RouteGroup::new("reference", builtin::PUBLIC_ROUTES),
             RouteGroup::new("trunk", builtin::ROUTES),
@@ -91,9 +100,7 @@ impl Api {
             services,
             authenticator: Box::new(authenticator),
             gatekeeper: Box::new(gatekeeper),
-            known_fields: KnownFields::of(&document),
-            reference: docs::reference(&settings.prefix, &document).into(),
-            openapi: document.to_string().into(),
+            description: Arc::clone(&served.description),
             settings,
             metrics,
             readiness,

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod body_budget;
+pub(crate) mod description;
 pub(crate) mod inner;
 pub(crate) mod known_fields;
 pub(crate) mod readiness;

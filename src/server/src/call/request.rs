@@ -209,14 +209,18 @@ impl Call {
     pub(crate) fn check_query(&mut self) -> Result<()> {
         let query = self.parts.uri.query().unwrap_or("");
         if !query.is_empty() {
-            self.context.state.known_fields.check_query(self.route.id(), query, &mut self.ignored);
+            self.context.state.description.known_fields().check_query(
+                self.route.id(),
+                query,
+                &mut self.ignored,
+            );
         }
         known_fields::refuse(&self.ignored, self.is_strict())
     }
 
     /// What every operation knows of a request.
     pub(crate) fn known_fields(&self) -> Arc<KnownFields> {
-        Arc::clone(&self.context.state.known_fields)
+        Arc::clone(self.context.state.description.known_fields())
     }
 
     /// Whether the caller wants unknown names to be refused.

@@ -2,16 +2,18 @@
 
 use crate::call::access::{Authenticator, Gatekeeper};
 use crate::call::body_budget::BodyBudgets;
+use crate::call::description::Description;
 use crate::call::inner::InnerApi;
-use crate::call::known_fields::KnownFields;
 use crate::call::readiness::Readiness;
 use crate::call::scheduler::FairScheduler;
+use crate::docs;
 use crate::metrics::Metrics;
 use crate::services::Services;
 use crate::settings::ApiSettings;
 use crate::slow::SlowLines;
 use base::trace::Tracer;
 use bytes::Bytes;
+use serde_json::json;
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::watch;
 
@@ -25,11 +27,10 @@ pub(crate) struct ApiState {
     pub(crate) readiness: Readiness,
     pub(crate) body_budgets: BodyBudgets,
     pub(crate) scheduler: Arc<FairScheduler>,
-    /// The parameters and members that the operations have.
-    pub(crate) known_fields: Arc<KnownFields>,
-    /// The OpenAPI document, and the page that is made from it.
-    pub(crate) openapi: Bytes,
-    pub(crate) reference: Bytes,
+    /// What the operations are.
+    pub(crate) description: Arc<Description>,
+    openapi: OnceLock<Bytes>,
+    reference: OnceLock<Bytes>,
     /// Where traces of requests begin.
     pub(crate) tracer: Tracer,
     /// Which requests are told of as slow; none in a box that was not told when one is.
@@ -47,9 +48,7 @@ pub(crate) struct Parts {
     pub(crate) settings: ApiSettings,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
-    pub(crate) known_fields: KnownFields,
-    pub(crate) openapi: Bytes,
-    pub(crate) reference: Bytes,
+    pub(crate) description: Arc<Description>,
     pub(crate) tracer: Tracer,
     pub(crate) slow: Option<Arc<SlowLines>>,
 }
@@ -63,9 +62,7 @@ impl ApiState {
             settings,
             metrics,
             readiness,
-            known_fields,
-            openapi,
-            reference,
+            description,
             tracer,
             slow,
         } = parts;
@@ -78,14 +75,33 @@ impl ApiState {
             settings,
             metrics,
             readiness,
-            known_fields: Arc::new(known_fields),
-            openapi,
-            reference,
+            description,
+            openapi: OnceLock::new(),
+            reference: OnceLock::new(),
             tracer,
             slow,
             inner: OnceLock::new(),
             draining: watch::Sender::new(false),
         })
+    }
+
+    /// The OpenAPI document, with where this box serves it.
+    pub(crate) fn openapi(&self) -> &Bytes {
+        self.openapi.get_or_init(|| {
+            let document = self.description.document();
+            if self.settings.prefix.is_empty() {
+                return document.to_string().into();
+            }
+            let mut document = document.clone();
+            document["servers"] = json!([{ "url": self.settings.prefix }]);
+            document.to_string().into()
+        })
+    }
+
+    /// The page that is made from it.
+    pub(crate) fn reference(&self) -> &Bytes {
+        let page = || docs::reference(&self.settings.prefix, self.description.document()).into();
+        self.reference.get_or_init(page)
     }
 
     pub(crate) fn is_draining(&self) -> bool {

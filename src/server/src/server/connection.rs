@@ -277,7 +277,7 @@ mod tests {
     use crate::route::gate::Anonymous;
     use crate::spec::permit::Entitlement;
     use crate::wire::limiter::ConnectionLimiter;
-    use crate::{ApiSettings, Handler, NoContent, Readiness, Route, RouteGroup, Services};
+    use crate::{ApiSettings, Handler, NoContent, Readiness, Route, RouteGroup, ServedRoutes, Services};
     use base::clock::Clock;
     use base::{Code, Error, Result};
     use store::fault::FaultyDisk;
@@ -328,9 +328,9 @@ mod tests {
         let store = Store::open_backend(|| FaultyDisk::new().backend(), Clock::system(), MIGRATIONS).unwrap();
         let asked = Arc::new(Work::default());
         let services = Arc::new(Services::new(store).with(asked.clone()));
-        let groups = [RouteGroup::new("work", ROUTES)];
+        let served = ServedRoutes::new(vec![RouteGroup::new("work", ROUTES)]);
         let (settings, metrics) = (ApiSettings::default(), Metrics::new());
-        let api = Api::new(services, &groups, Nobody, Nobody, settings, metrics, Readiness::default());
+        let api = Api::new(services, &served, Nobody, Nobody, settings, metrics, Readiness::default());
         let limiter = ConnectionLimiter::new(10, 10, Counter::default(), Counter::default());
         let permit = limiter.admit([192, 0, 2, 1].into(), false).unwrap();
         let (mut client, server) = tokio::io::duplex(1 << 16);

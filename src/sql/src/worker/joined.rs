@@ -58,3 +58,20 @@ pub(crate) async fn views(
     }
     Ok(views)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_anywhere_in_a_statement_and_in_any_case() {
+        for sql in
+            ["SELECT * FROM schemas", "select * from public.\"Schemas\"", "SCHEMAS", "FROM schemas_of AS s"]
+        {
+            assert!(names(sql, "schemas"), "{sql}");
+        }
+        for sql in ["", "schema", "SELECT * FROM jobs", "sch emas"] {
+            assert!(!names(sql, "schemas"), "{sql}");
+        }
+    }
+}

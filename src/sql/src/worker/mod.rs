@@ -265,11 +265,12 @@ async fn plan(
     let mut tables: BTreeSet<String> = all.keys().cloned().collect();
     let in_scope = of_agent.map(|id| agent::conditions(&all, id));
     let joined = joined::queries(&all, sql);
-    let mut state = session.begin(all.clone());
-    if !joined.is_empty() {
-        let views = joined::views(state, joined).await?;
-        state = session.begin(all.into_iter().chain(views).collect());
-    }
+    let mut state = if joined.is_empty() {
+        session.begin(all)
+    } else {
+        let views = joined::views(session.begin(all.clone()), joined).await?;
+        session.begin(all.into_iter().chain(views).collect())
+    };
     if let Some(conditions) = in_scope {
         let own = agent::tables(state, conditions).await?;
         tables = own.keys().cloned().collect();

@@ -198,6 +198,16 @@ test("a box that does not answer is told, and asked again", signedIn(async (page
   await page.getByText(/The box does not answer/).first().waitFor({ state: "detached" });
 }));
 
+test("a box that is away behind a network that works is asked again by itself", signedIn(async (page) => {
+  // Nothing tells the page that it is back.
+  await page.route("**/api/v1/analytics/**", (route) => route.abort());
+  await page.getByLabel("Period").selectOption("7");
+  const told = page.getByText(/The box does not answer/);
+  await told.first().waitFor();
+  await page.unrouteAll();
+  await until("no part is left behind", async () => (await told.count()) === 0);
+}));
+
 test("a link that is good once signs in, once", () =>
   inPage(async (page) => {
     const login = await (await fetch(`${url}/api/v1/auth/login`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(person) })).json();

@@ -27,6 +27,39 @@ async function patient<T>(load: (signal: AbortSignal) => Promise<T>, signal: Abo
   }
 }
 
+/** What a proxy says of a box that is not there, and a box that is too busy. */
+const AWAY_STATUS = [0, 502, 503, 504];
+/** A box that cannot be reached is asked again by itself: so long after, and ever later up to the second. */
+const AWAY_AFTER_MS = 2_000;
+const AWAY_AFTER_MS_MAX = 30_000;
+
+/**
+ * Asks again what failed (`error`; undefined if nothing did): when the network is back, when a session that had ended goes on, and
+ * by itself where the box did not answer (an error of no status is one of the network). The network's return alone is not enough: a request that was on its way then may fail
+ * after it, and a box that is restarted behind a network that works tells nobody.
+ */
+export function useAgain(error: unknown, again: () => void): void {
+  const hasFailed = error !== undefined;
+  const isAway = hasFailed && !(error instanceof ApiError && !AWAY_STATUS.includes(error.status));
+  useEffect(() => {
+    if (!hasFailed) return;
+    const events = ["online", SIGNED_IN_AGAIN];
+    events.forEach((name) => window.addEventListener(name, again));
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const later = (pause: number) => {
+      timer = setTimeout(() => {
+        if (!document.hidden) again();
+        later(Math.min(pause * 2, AWAY_AFTER_MS_MAX));
+      }, pause);
+    };
+    if (isAway) later(AWAY_AFTER_MS);
+    return () => {
+      events.forEach((name) => window.removeEventListener(name, again));
+      clearTimeout(timer);
+    };
+  }, [hasFailed, isAway]);
+}
+
 /** A load on its way, and whether another was asked for meanwhile. */
 interface Running {
   control: AbortController;
@@ -36,7 +69,7 @@ interface Running {
 /** Loads when `keys` change; what came before stays in view meanwhile. */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: readonly unknown[]): Loaded<T> {
   const [value, set] = useState<T>();
-  const [error, setError] = useState<string>();
+  const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(true);
   const [turn, setTurn] = useState(0);
   const running = useRef<Running>();
@@ -51,9 +84,9 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: read
     const one = { control, again: false };
     running.current = one;
     setBusy(true);
-    const ended = (failed: string | undefined) => {
+    const ended = (failed: unknown) => {
       running.current = undefined;
-      setError(failed);
+      setError(() => failed);
       if (one.again) begin();
       else setBusy(false);
     };
@@ -63,19 +96,14 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: read
         set(() => loaded);
         ended(undefined);
       },
-      (reason: unknown) => control.signal.aborted || ended(said(reason)),
+      (reason: unknown) => control.signal.aborted || ended(reason),
     );
     return () => {
       control.abort();
       if (running.current === one) running.current = undefined;
     };
   }, [...keys, turn]);
-  useEffect(() => {
-    if (!error) return;
-    const events = ["online", SIGNED_IN_AGAIN];
-    events.forEach((name) => window.addEventListener(name, reload));
-    return () => events.forEach((name) => window.removeEventListener(name, reload));
-  }, [error]);
+  useAgain(error, reload);
   // What is on its way is older than this, or was asked with other keys: it is asked again.
   const put = (next: T) => {
     if (running.current) {
@@ -85,7 +113,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: read
     }
     set(() => next);
   };
-  return { value, error, busy, reload, set: put };
+  return { value, error: error === undefined ? undefined : said(error), busy, reload, set: put };
 }
 
 export interface Page<T> {

@@ -1,8 +1,9 @@
 // Parts that are fetched when they are first shown. One that cannot be fetched says so, and is fetched again when it is asked
-// for, or when the network is back.
+// for, when the network is back, and by itself.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { said } from "../api/client";
+import { useAgain } from "../api/use";
 import { Trouble } from "./basic";
 
 const loaded = new WeakMap<object, unknown>();
@@ -16,7 +17,7 @@ export async function fetchEarly<P>(key: object, load: () => Promise<ComponentTy
 /** What `load` brings: kept under `key`, so that it is fetched once. */
 export function useFetched<P>(key: object, load: () => Promise<ComponentType<P>>): { found: ComponentType<P> | undefined; error: string | undefined; again: () => void } {
   const [turn, setTurn] = useState(0);
-  const [error, setError] = useState<string>();
+  const [failed, setFailed] = useState<{ key: object; reason: unknown }>();
   const found = loaded.get(key) as ComponentType<P> | undefined;
   useEffect(() => {
     if (loaded.has(key)) {
@@ -30,20 +31,14 @@ export function useFetched<P>(key: object, load: () => Promise<ComponentType<P>>
         loaded.set(key, part);
         if (!gone) setTurn((n) => n + 1);
       },
-      (reason: unknown) => !gone && setError(said(reason)),
+      (reason: unknown) => !gone && setFailed({ key, reason }),
     );
     return () => void (gone = true);
   }, [key, turn]);
-  const again = () => {
-    setError(undefined);
-    setTurn((n) => n + 1);
-  };
-  useEffect(() => {
-    if (!error) return;
-    window.addEventListener("online", again);
-    return () => window.removeEventListener("online", again);
-  }, [error]);
-  return { found, error, again };
+  const again = () => setTurn((n) => n + 1);
+  const error = !found && failed?.key === key ? failed.reason : undefined;
+  useAgain(error, again);
+  return { found, error: error === undefined ? undefined : said(error), again };
 }
 
 export function lazy<P extends object>(load: () => Promise<{ default: ComponentType<P> }>): ComponentType<P> {

@@ -1,8 +1,8 @@
 // What came in, what it cost, and what needs somebody.
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, ApiError, said, SIGNED_IN_AGAIN } from "../api/client";
-import { everyPage, useLoad } from "../api/use";
+import { useMemo, useState } from "preact/hooks";
+import { api, ApiError, said } from "../api/client";
+import { everyPage, useAgain, useLoad } from "../api/use";
 import { may, me } from "../app/state";
 import { Bones, Choice, Empty, hasFailed, Head, Panel, Trouble } from "../parts/basic";
 import { bytes, compact, many, millis, number, percent, Share, Time, zone } from "../parts/figures";
@@ -35,8 +35,8 @@ interface Worry {
   text: string;
   about: string;
   href?: string;
-  /** That something could not be looked at; it is tried again when the network is back. */
-  isGap?: boolean;
+  /** Why something could not be looked at; it is tried again. */
+  gap?: unknown;
 }
 
 /** Failed runs are told of for so long. */
@@ -120,20 +120,14 @@ async function worries(signal: AbortSignal): Promise<Worry[]> {
   const found = settled.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
   const failed = settled.flatMap((one, index) => (one.status === "rejected" && !isRefused(one.reason) ? [{ what: looks[index]?.[0], reason: one.reason as unknown }] : []));
   if (failed[0] && !settled.some((one) => one.status === "fulfilled")) throw failed[0].reason;
-  if (failed[0]) found.unshift({ text: `Could not be looked at: ${failed.map((one) => one.what).join(", ")}`, about: said(failed[0].reason), isGap: true });
+  if (failed[0]) found.unshift({ text: `Could not be looked at: ${failed.map((one) => one.what).join(", ")}`, about: said(failed[0].reason), gap: failed[0].reason });
   if (!me.value?.user.emailVerifiedAt) found.unshift({ text: "Your email address is not verified", about: "SQL and invitations need it", href: "#/profile" });
   return found;
 }
 
 function Attention() {
   const found = useLoad(worries, []);
-  const hasGap = found.value?.some((one) => one.isGap) ?? false;
-  useEffect(() => {
-    if (!hasGap) return;
-    const events = ["online", SIGNED_IN_AGAIN];
-    events.forEach((name) => window.addEventListener(name, found.reload));
-    return () => events.forEach((name) => window.removeEventListener(name, found.reload));
-  }, [hasGap]);
+  useAgain(found.value?.find((one) => one.gap)?.gap, found.reload);
   return (
     <Panel title="Needs attention" flush>
       {found.error && <Trouble error={found.error} retry={found.reload} />}

@@ -15,7 +15,7 @@ base::words! {
     /// How an attribute does beside its own past.
     // Stored: variants are never reordered.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-    pub enum DriftState {
+    pub enum DriftState: ALL {
         Ok "ok",
         /// It is found on fewer pages than it was; nobody has looked why yet.
         Drifting "drifting",

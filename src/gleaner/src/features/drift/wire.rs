@@ -1,6 +1,7 @@
 //! How drift is told.
 
 use super::rows::{AttributeDriftV1, DriftState, DriftV1, FetchesV1, RepairResult, RepairV1};
+use crate::features::extraction::DRIFT_WORST_FIRST;
 use base::clock::Timestamp;
 use base::terms::PageType;
 use schemars::JsonSchema;
@@ -95,7 +96,7 @@ impl DriftView {
         let is_backfilling = row.rereading.is_some();
         let attributes: Vec<_> =
             row.attributes.iter().map(|attribute| AttributeDriftView::new(attribute, fetches)).collect();
-        let worst = attributes.iter().max_by_key(|attribute| weight(attribute.state));
+        let worst = attributes.iter().min_by_key(|attribute| rank(attribute.state));
         DriftView {
             state: worst.map_or(DriftState::Ok, |worst| worst.state),
             since: worst.and_then(|worst| worst.since),
@@ -109,18 +110,10 @@ impl DriftView {
     }
 }
 
-/// Which of several states is told first.
-fn weight(state: DriftState) -> u8 {
-    match state {
-        DriftState::Ok => 0,
-        DriftState::Repaired => 1,
-        DriftState::Absent => 2,
-        DriftState::Drifting => 3,
-        DriftState::Outage => 4,
-        DriftState::Blocked => 5,
-        DriftState::Repairing => 6,
-        DriftState::Broken => 7,
-    }
+/// Which of several states is told first: the smallest.
+fn rank(state: DriftState) -> usize {
+    let known = DRIFT_WORST_FIRST.iter().position(|name| *name == state.name());
+    known.unwrap_or(DRIFT_WORST_FIRST.len())
 }
 
 impl AttributeDriftView {
@@ -162,5 +155,17 @@ impl RepairView {
             backfilled: row.reread,
             is_backfilling,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_a_rank_of_its_own() {
+        let mut ranks: Vec<usize> = DriftState::ALL.iter().map(|state| rank(*state)).collect();
+        ranks.sort_unstable();
+        assert_eq!(ranks, (0..DRIFT_WORST_FIRST.len()).collect::<Vec<_>>());
     }
 }

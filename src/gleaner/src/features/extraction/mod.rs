@@ -63,6 +63,7 @@ pub use schemas::{
     Adoption, ImportSummary, ImportedSchema, ProposedSchema, adopt_repair, adopt_schema, attributes_of,
     export_schemas, import_schemas, schema_to_beat,
 };
+pub use schemas_table::DRIFT_WORST_FIRST;
 pub use service::{DeliveredPage, Extractor, note_url, read_stored, record};
 pub use site::{
     Site, domains_to_fill, has_page, newest_page, newest_page_of_url, place_of_result, results_of_site,

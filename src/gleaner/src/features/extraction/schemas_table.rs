@@ -16,15 +16,27 @@ use store::{SysRead, readable};
 const ROWS_MAX: usize = 100_000;
 /// Rows read at once.
 const STEP_ROWS: usize = 1_000;
+/// The states of drift, the worst first: of several, the first is told.
+pub const DRIFT_WORST_FIRST: [&str; 8] =
+    ["broken", "repairing", "blocked", "outage", "drifting", "absent", "repaired", "ok"];
+
 /// What the organization's table `drift` says of the page types of each domain, for the version that holds: the state of the attribute
-/// that is worst off, in the order of the list's own `state` (`weight` in `drift/wire.rs`), and how many are not found as they were.
-const READ_BY: &str = "SELECT domain, page_type, true AS is_current, \
-    CASE min(CASE state WHEN 'broken' THEN 1 WHEN 'repairing' THEN 2 WHEN 'blocked' THEN 3 WHEN 'drifting' THEN 4 \
-        WHEN 'absent' THEN 5 WHEN 'repaired' THEN 6 ELSE 7 END) \
-        WHEN 1 THEN 'broken' WHEN 2 THEN 'repairing' WHEN 3 THEN 'blocked' WHEN 4 THEN 'drifting' \
-        WHEN 5 THEN 'absent' WHEN 6 THEN 'repaired' ELSE 'ok' END AS drift, \
-    count(*) FILTER (WHERE state IN ('broken', 'drifting', 'repairing')) AS drifting_count \
-    FROM drift WHERE attribute IS NOT NULL GROUP BY domain, page_type";
+/// that is worst off, and how many are not found as they were. As in the list, none is well while
+/// no pages of its registrable domain come.
+fn worst_read() -> String {
+    let states = || DRIFT_WORST_FIRST.iter().enumerate();
+    let to_rank: String = states().map(|(rank, state)| format!(" WHEN '{state}' THEN {rank}")).collect();
+    let to_state: String = states().map(|(rank, state)| format!(" WHEN {rank} THEN '{state}'")).collect();
+    let known = "coalesce(CASE own.state WHEN 'ok' THEN fetches.state END, own.state)";
+    format!(
+        "SELECT own.domain, own.page_type, true AS is_current, \
+         CASE min(CASE {known}{to_rank} END){to_state} END AS drift, \
+         count(*) FILTER (WHERE own.state IN ('broken', 'drifting', 'repairing')) AS drifting_count \
+         FROM drift AS own LEFT JOIN drift AS fetches ON fetches.attribute IS NULL \
+             AND ends_with('.' || own.domain, '.' || fetches.domain) \
+         WHERE own.attribute IS NOT NULL GROUP BY own.domain, own.page_type"
+    )
+}
 
 pub(super) static SHARED_VIEWS: &[SharedView] =
     &[SharedView { table: || TABLE.spec(), version, rows: all_rows }];
@@ -89,7 +101,7 @@ static TABLE: LazyLock<ConsoleTable<ShownSchema>> = LazyLock::new(|| {
                 "drift",
                 Text,
                 "Beside the version that is current: how the attribute that is worst off does in your newest results, which is broken, \
-                 repairing, blocked, drifting, absent, repaired or ok; none where you have none. The table `drift` has each \
+                 repairing, blocked, outage, drifting, absent, repaired or ok; none where you have none. The table `drift` has each \
                  attribute, your own among them.",
                 |_| Cell::Null,
             ),
@@ -104,7 +116,7 @@ static TABLE: LazyLock<ConsoleTable<ShownSchema>> = LazyLock::new(|| {
     .version(2)
     .joined(JoinedColumns {
         names: ["drift", "drifting_count"].map(str::to_owned).to_vec(),
-        from: READ_BY.to_owned(),
+        from: worst_read(),
         by: ["domain", "page_type", "is_current"].map(str::to_owned).to_vec(),
     })
 });
