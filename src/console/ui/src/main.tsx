@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { api, beginSession, said, sessionEnded } from "./api/client";
+import { useAgain } from "./api/use";
 import { Gate, SignInAgain } from "./app/gate";
 import { Onboarding } from "./app/onboarding";
 import { placeOf } from "./app/places";
@@ -34,17 +35,15 @@ const EARLY_WAIT_MS = 300;
 const begun = begin();
 
 function Root() {
-  const [error, setError] = useState<string>();
-  const wait = (asked: Promise<void>) => void asked.catch((reason: unknown) => setError(said(reason)));
+  const [error, setError] = useState<unknown>();
+  const wait = (asked: Promise<void>) => void asked.then(() => setError(undefined), (reason: unknown) => setError(() => reason));
   useEffect(() => wait(begun), []);
-  const start = () => {
-    setError(undefined);
-    wait(begin());
-  };
-  if (error) {
+  const start = () => wait(begin());
+  useAgain(error, start);
+  if (error !== undefined) {
     return (
       <div class="gate">
-        <Trouble error={error} retry={start} />
+        <Trouble error={said(error)} retry={start} />
       </div>
     );
   }

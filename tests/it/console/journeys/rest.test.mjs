@@ -206,6 +206,11 @@ test("a box that is away behind a network that works is asked again by itself", 
   await told.first().waitFor();
   await page.unrouteAll();
   await until("no part is left behind", async () => (await told.count()) === 0);
+  await page.route("**/api/v1/auth/me", (route) => route.abort());
+  await page.reload();
+  await told.waitFor();
+  await page.unrouteAll();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
 }));
 
 test("a link that is good once signs in, once", () =>
