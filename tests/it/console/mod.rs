@@ -1,8 +1,8 @@
 //! The console: its files (consolePage, consoleFile), its sessions, and what people do with it in a browser. That it fits the
 //! types of the API is held where it is built, by `src/console/build.rs`.
 //!
-//! Journeys are driven by Node.js and Debian's Chromium against real boxes, one for each file of them. Where one of them, or npm's registry, is not
-//! there, the test says so and does nothing.
+//! Journeys are driven by Node.js and Debian's Chromium against real boxes, one for each file of them. Where one of these
+//! programs, or npm's registry, is not there, the test says so and does nothing.
 
 mod session;
 
@@ -21,8 +21,9 @@ use tokio::sync::Notify;
 
 /// What drives the browser and looks at what is there.
 const DRIVER: &[&str] = &["playwright-core@1.65.1", "axe-core@4.14.1"];
+/// Where the files of journeys are.
 const JOURNEYS: &str = "tests/it/console/journeys";
-/// Those of a file, on a machine that does other things as well.
+/// The journeys of one of them, on a machine that does other things as well.
 const JOURNEYS_TIME_MAX: Duration = Duration::from_secs(1_200);
 
 /// npm, about to install these into the folder.

@@ -4,8 +4,8 @@ use crate::call::known_fields::KnownFields;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-/// The description of a set of routes. It is made when somebody first asks for something in it, since making it took half of the
-/// time in which a box begins.
+/// The description of a set of routes. It is made when somebody first asks for something in it: in a debug build, which tests
+/// start hundreds of times, making it took half of the time in which a box begins (0.95 s with it, 0.40 s without).
 pub(crate) struct Description {
     document: LazyLock<Value, Box<dyn FnOnce() -> Value + Send>>,
     known_fields: OnceLock<Arc<KnownFields>>,
