@@ -36,14 +36,16 @@ const begun = begin();
 
 function Root() {
   const [error, setError] = useState<unknown>();
-  const wait = (asked: Promise<void>) => void asked.then(() => setError(undefined), (reason: unknown) => setError(() => reason));
+  const wait = (asked: Promise<void>) => void asked.catch((reason: unknown) => setError(() => reason));
   useEffect(() => wait(begun), []);
   const start = () => wait(begin());
-  useAgain(error, start);
-  if (error !== undefined) {
+  // Of several that ask, a slow one may fail after another knew.
+  const failed = me.value === undefined ? error : undefined;
+  useAgain(failed, start);
+  if (failed !== undefined) {
     return (
       <div class="gate">
-        <Trouble error={said(error)} retry={start} />
+        <Trouble error={said(failed)} retry={start} />
       </div>
     );
   }

@@ -35,8 +35,8 @@ const AWAY_AFTER_MS_MAX = 30_000;
 
 /**
  * Asks again what failed (`error`; undefined if nothing did): when the network is back, when a session that had ended goes on, and
- * by itself where the box did not answer (an error of no status is one of the network). The network's return alone is not enough: a request that was on its way then may fail
- * after it, and a box that is restarted behind a network that works tells nobody.
+ * by itself where the box did not answer (an error of no status is one of the network). The network's return alone is not enough:
+ * a request that was on its way then may fail after it, and a box that is restarted behind a network that works tells nobody.
  */
 export function useAgain(error: unknown, again: () => void): void {
   const hasFailed = error !== undefined;
